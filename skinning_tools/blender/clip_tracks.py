@@ -2,7 +2,15 @@
 """Clips of a data-block: actions on muted NLA tracks, from which Blender's exporters take them, and of which one is the
 active action."""
 
+from collections.abc import Sequence
+
 import bpy
+
+
+def players(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object]) -> list[bpy.types.ID]:
+    """The data-blocks that play the clips of a rig: the rig itself and its meshes' shape keys, where animated."""
+    owners = rig, *(ob.data.shape_keys for ob in meshes)
+    return [owner for owner in owners if owner is not None and owner.animation_data is not None]
 
 
 def keep_on_track(owner: bpy.types.ID, name: str) -> None:
@@ -19,16 +27,13 @@ def keep_on_track(owner: bpy.types.ID, name: str) -> None:
     track.mute = True
 
 
-def play_track(owner: bpy.types.ID, name: str) -> bool:
-    """Make the action on the track called ``name`` the active one of ``owner``; False if there is no such track."""
-    animation = owner.animation_data
-    strips = track_strips(owner, {name})
-    if not strips:
-        return False
-    animation.action = strips[0].action
-    if hasattr(strips[0], "action_slot"):
-        animation.action_slot = strips[0].action_slot
-    return True
+def play_clip(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object], name: str) -> None:
+    """Make the actions on the tracks called ``name`` the active ones of the rig and its meshes' shape keys."""
+    for owner in players(rig, meshes):
+        for strip in track_strips(owner, {name})[:1]:
+            owner.animation_data.action = strip.action
+            if hasattr(strip, "action_slot"):
+                owner.animation_data.action_slot = strip.action_slot
 
 
 def track_strips(owner: bpy.types.ID, names: set[str]) -> list[bpy.types.NlaStrip]:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender import actions
+from skinning_tools.blender.clip_tracks import play_clip
 from skinning_tools.blender.conversions import result_of
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.features.convert.chosen_sources import convert_active, reason_not_to_convert
-from skinning_tools.features.convert.clip_actions import play_clip
 from skinning_tools.features.convert.result import frame_errors, worst_frame
 from skinning_tools.features.convert.settings import ConvertSettings, settings_of
 from tests.blender import command_runs, moving_meshes, refusals, scenes

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-from skinning_tools.features.convert.clip_actions import play_clip
+from skinning_tools.blender.clip_tracks import play_clip
 from tests.blender import clip_scenes, moving_meshes, shape_key_scenes, skinned_meshes
 from tests.engines import formats, samples, three_player
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import bpy
 
 from ...blender import actions
-from ...blender.clip_tracks import keep_on_track, play_track
+from ...blender.clip_tracks import keep_on_track, play_clip, players
 from ...blender.object_transform import is_transform
 from .clips import Clip
 from .residual_keys import assign_residual_action, key_residual_values
@@ -50,16 +50,5 @@ def _keep(rig: Rig, name: str, action: bpy.types.Action) -> None:
     """Keep the actions that the rig plays now as the clip ``name``; ``action`` of the armature gets their range."""
     action.use_frame_range = True
     action.frame_start, action.frame_end = action.curve_frame_range
-    for owner in _owners(rig.armature, rig.objects):
+    for owner in players(rig.armature, rig.objects):
         keep_on_track(owner, name)
-
-
-def play_clip(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object], name: str) -> None:
-    """Make the actions of the clip ``name`` the active ones of the rig and its meshes' shape keys."""
-    for owner in _owners(rig, meshes):
-        play_track(owner, name)
-
-
-def _owners(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object]) -> list[bpy.types.ID]:
-    owners = rig, *(ob.data.shape_keys for ob in meshes)
-    return [owner for owner in owners if owner is not None and owner.animation_data is not None]

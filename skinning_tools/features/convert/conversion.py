@@ -15,6 +15,7 @@ from ...blender import background, dependencies
 from ...blender.animation.animation_reader import SourceAnimation
 from ...blender.animation.omissions import texts_of
 from ...blender.animation.several_sources import check_sources, sources_label
+from ...blender.clip_tracks import play_clip
 from ...blender.conversion_figures import REPORT_PROPERTY
 from ...blender.data_blocks import is_alive
 from ...blender.figures import Figure, Result
@@ -125,7 +126,7 @@ def _convert(
 ) -> Generator[tuple[str, float, str], None, Conversion]:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text). solver: core.decomposition.Settings
     within what the frames allow."""
-    from .clip_actions import add_clips, play_clip
+    from .clip_actions import add_clips
     from .rig_writer import write_error_attribute, write_rig
 
     seconds: dict[str, float] = {}
@@ -224,8 +225,6 @@ def _measure(rig: Rig, source: SourceAnimation, clips: Sequence[Clip]) -> backgr
 
 
 def _play(rig: Rig, clips: Sequence[Clip], clip: Clip) -> None:
-    from .clip_actions import play_clip
-
     if len(clips) > 1:
         play_clip(rig.armature, rig.objects, clip.name)
 

@@ -14,6 +14,7 @@ from mathutils import Vector
 
 from ...blender import dependencies, error_display
 from ...blender.areas import redraw_views
+from ...blender.clip_tracks import play_clip
 from ...blender.conversions import Result, result_of
 from ...blender.job_checks import still_running
 from ...blender.lengths import length_text
@@ -27,7 +28,6 @@ from ...ui.jobs import AtOnce, SkinningJob
 from ...ui.presets import AddsPreset, AppliesPreset
 from . import worst_mark
 from .chosen_sources import check_chosen, chosen_sources, convert_active, convert_again, reason_not_to_convert
-from .clip_actions import play_clip
 from .conversion import Conversion
 from .result import delete_result, in_its_place, notes_on_deleting, objects_made, other_results, worst_clip, worst_frame
 from .settings import CONVERT, KEEP, PRESETS, ConvertAgainSettings, ConvertSettings, take_settings
