@@ -46,8 +46,8 @@ _OFF_MIDDLE = 2.0
 # Sum of the products of weights, as a share of the lesser bone's weight or of one vertex, up to which two bones have no
 # vertex in common: stray weights are not where bones meet.
 _SHARED = 1e-3
-# Vertices of a bone by which its distance from others is measured.
-_SAMPLES = 48
+# Vertices of a bone by which the gap to another one is found, and the share of them that is nearest to it.
+_SAMPLES, _NEAREST = 48, 0.2
 # With very many bones, only this many near bones are candidates for the parent of each.
 _NEAR_BONES = 64
 
@@ -96,7 +96,8 @@ def find_joint_hierarchy(
         holds &= (share > _TOUCHING) | (slips < _SLIP)
         weak = ~holds & (direct > 0)
         loose = ~holds & ~weak & (touching > 0) & (slips < _LOOSE_SLIP)
-        costs += _WEAK * weak + _LAST_RESORT * loose
+        # A joint that does not hold may lie anywhere inside a thick body, so that its depth says nothing against it.
+        costs += (_WEAK + _DISTANCE_SHARE * (np.maximum(apart, 0.0) - distance)) * weak + _LAST_RESORT * loose
         holds |= weak | loose
         mass = np.bincount(bones.ravel(), (weights * surface.areas(triangles)[:, None]).ravel(), bone_count)
     partners, plane = mirrored_bones(points, bones, weights, bone_count), mirror_plane(points)
@@ -156,6 +157,26 @@ class _Regions:
         self.moments = moments(points, bones, weights, bone_count)
         self.means = self.moments[:, 3, :3]
         self.count = bone_count
+        self._trees: dict[int, cKDTree] = {}
+
+    def gap(self, one: int, other: int) -> np.ndarray:
+        """(3,) where two bones without vertices in common meet: the middle of those of either that are nearest to the
+        other. A smaller end, as a wing's root, says more than a larger one, as the back that it meets."""
+        ends = []
+        for bone, beside in ((one, other), (other, one)):
+            mine = self.samples(bone)
+            near = np.argsort(self.tree(beside).query(mine)[0], kind="stable")[: max(1, int(_NEAREST * len(mine)))]
+            ends.append(mine[near])
+        extents = np.array([np.square(np.ptp(end, axis=0)).sum() for end in ends])
+        shares = 1.0 / np.maximum(extents, 1e-12)
+        return np.average([end.mean(axis=0) for end in ends], axis=0, weights=shares)
+
+    def tree(self, bone: int) -> cKDTree:
+        """Of the vertices of a bone; of its middle where it has none."""
+        if bone not in self._trees:
+            mine = self.vertices[bone]
+            self._trees[bone] = cKDTree(self.points[mine] if len(mine) else self.means[bone : bone + 1])
+        return self._trees[bone]
 
     def samples(self, bone: int) -> np.ndarray:
         """(≤ _SAMPLES, 3) evenly from the list of a bone's vertices; its middle where it has none."""
@@ -169,9 +190,7 @@ class _Regions:
         result = np.empty(len(bones))
         for bone, asked in enumerate(members(bones, self.count)):
             if len(asked):
-                mine = self.vertices[bone]
-                tree = cKDTree(self.points[mine] if len(mine) else self.means[bone : bone + 1])
-                result[asked] = tree.query(places[asked])[0]
+                result[asked] = self.tree(bone).query(places[asked])[0]
         return result
 
 
@@ -212,12 +231,8 @@ def _meeting_places(
     amount = shared[keys]
     least = _SHARED * np.maximum(1.0, np.minimum(regions.mass[first], regions.mass[second]))
     result = places[keys] / np.where(amount > 0, amount, 1.0)[:, None]
-    samples = [regions.samples(bone) for bone in range(bone_count)]
     for pair in np.flatnonzero(amount <= least):
-        one, other = samples[first[pair]], samples[second[pair]]
-        distances = np.square(one[:, None] - other[None]).sum(axis=-1)
-        row, column = np.unravel_index(np.argmin(distances), distances.shape)
-        result[pair] = 0.5 * (one[row] + other[column])
+        result[pair] = regions.gap(first[pair], second[pair])
     return result, amount > least
 
 

@@ -74,6 +74,24 @@ def test_legs_hang_from_the_body_and_not_from_each_other():
     assert hierarchy.parents.tolist() == [-1, 0, 0]
 
 
+def test_a_wing_hangs_from_the_middle_of_its_root():
+    """A loose piece beside a long body, hinged along its root: any place on that axis holds."""
+    body = np.array(
+        [[0.5 * np.cos(a), y, 0.5 * np.sin(a)] for y in np.linspace(-3, 3, 40) for a in np.arange(24) / 3.8]
+    )
+    # Its corner at the front is the nearest to the body.
+    wing = np.array([[0.55 + x - 0.01 * y, y, 0.0] for x in np.linspace(0, 3, 20) for y in np.linspace(0.4, 1.6, 9)])
+    transforms = np.tile(np.eye(3, 4), (20, 2, 1, 1))
+    for frame in range(20):
+        turned = Rotation.from_rotvec([0, 0.6 * np.sin(2 * np.pi * frame / 20), 0]).as_matrix()
+        transforms[frame, 1] = skinned_shapes.about(turned, [0.55, 0, 0])[:3]
+    bones = np.repeat([0, 1], [len(body), len(wing)])[:, None]
+    hierarchy = find_joint_hierarchy(np.concatenate([body, wing]), bones, np.ones(bones.shape), transforms)
+    assert hierarchy.parents.tolist() in ([-1, 0], [1, -1])
+    joint = hierarchy.joints[np.argmax(hierarchy.parents)]
+    np.testing.assert_allclose(joint, [0.55, 1.0, 0.0], atol=0.15)
+
+
 def test_a_bone_is_not_drawn_longer_than_what_it_moves():
     rest, bones, weights, transforms = arm()
     hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)

@@ -32,7 +32,7 @@ _QUANTILE = 0.98
 # at least _NOISES times the noise.
 _TURN, _LARGEST, _NOISES = 0.05, 0.006, 4.0
 # A bone that has less than this share of its weight on vertices that follow it most is worth less: it blends others.
-_LEAD = 0.6
+_LEAD = 0.25
 # The share of the bones that may be removed at once; the sweeps after a removal, and the sweeps over all vertices at
 # the end.
 _AT_ONCE = 1 / 6
