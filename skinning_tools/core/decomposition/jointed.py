@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..animation import Animation
+from ..binding.influence_rows import padded_influences
 from ..bone_order import parents_first
 from ..dense import one_blas_thread, product
 from ..joint_hierarchy import JointHierarchy
@@ -37,6 +38,8 @@ _FAINT_TURN = 0.03
 # Of the unit ball: joints that would move farther than that from where they were found are held more firmly, in so many
 # attempts.
 _FARTHEST, _FIRMER = 0.12, 4
+# Vertices, squared weights added up: joints that carry less, such as those of bones that lost all vertices, stay.
+_LEAST_MASS = 1e-9
 # Of the unit ball: a body's diagonal.
 _DIAGONAL = 2.0
 
@@ -58,7 +61,8 @@ def solve_jointed(
     """
     matrix = AnimationMatrix(animation.frames)
     points, motion = matrix.from_object_space(free.rest, free.transforms)
-    state = VertexState(homogeneous(points), free.bones.copy(), free.weights.copy())
+    # Pruning may have left fewer bones than a vertex has slots.
+    state = VertexState(homogeneous(points), *strongest_first(free.bones, free.weights, free.bone_count))
     skeleton = _MovingJoints((hierarchy.joints - matrix.means[0]) / matrix.radius, hierarchy.parents)
     partners = hierarchy.partners
     part, rounds = span(progress, 0.0, 0.7), _ROUNDS_PER_ITERATION * settings.iterations
@@ -79,7 +83,8 @@ def solve_jointed(
     motion = skeleton.moved(collect_equations(state, matrix, skeleton.count), motion, _LAST_SWEEPS)
     checkpoint(progress, 0.85, "Joints")
     rest, transforms = matrix.to_object_space(state.points[:, :3], motion)
-    result = replace(free, rest=rest, transforms=transforms, bones=state.bones, weights=state.weights, residual=None)
+    bones, weights = padded_influences(state.bones, state.weights, free.bones.shape[1])
+    result = replace(free, rest=rest, transforms=transforms, bones=bones, weights=weights, residual=None)
     result = replace(result, bone_axes=free.bone_axes[: skeleton.count])
     if settings.residual_shapes:
         skin = rest, result.bones, result.weights, transforms
@@ -136,7 +141,7 @@ def _bearing(strongest: np.ndarray, parents: np.ndarray) -> np.ndarray:
 def _only(kept: np.ndarray, state: VertexState, skeleton: _MovingJoints) -> tuple[VertexState, _MovingJoints]:
     """State and bones with the bones ``kept`` (P,) alone, whose parents are kept, too."""
     weights = np.where(kept[state.bones], state.weights, 0.0)
-    bones, weights = strongest_first(state.bones, weights / weights.sum(axis=1, keepdims=True))
+    bones, weights = strongest_first(state.bones, weights / weights.sum(axis=1, keepdims=True), int(kept.sum()))
     parents = _places_of(skeleton.parents, kept).astype(np.int32)
     few = _MovingJoints(skeleton.heads[kept], parents, skeleton.found[kept])
     return VertexState(state.points, (np.cumsum(kept) - 1)[bones].astype(np.int32), weights), few
@@ -176,7 +181,7 @@ def _step_of_joints(
     flat = turn.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frame_count)
     system = product(flat, flat.T).reshape(count, 3, count, 3) * mass[:, None, :, None]
     right = np.einsum("fcij,cfi->cj", turn, pull)
-    faint = frame_count * _FAINT_TURN**2 * np.maximum(np.diag(mass), 1e-9 * mass.trace())
+    faint = frame_count * _FAINT_TURN**2 * np.maximum(np.diag(mass), max(1e-9 * mass.trace(), _LEAST_MASS))
     step = np.zeros((bone_count, 3))
     for _ in range(_FIRMER):
         held = system + np.einsum("cd,ij->cidj", np.diag(faint), np.eye(3))

@@ -8,6 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation
+from skinning_tools.core.binding.influence_rows import padded_influences
 from skinning_tools.core.decomposition import Settings, decompose
 from skinning_tools.core.decomposition.jointed import solve_jointed
 from skinning_tools.core.errors import Cancelled
@@ -101,6 +102,30 @@ def test_an_idle_bone_at_the_end_of_a_chain_is_left_out():
     result, left = solve_jointed(animation, more, tree, settings)
     assert result.bone_count == len(left.parents) == 3
     assert result.bones.max() == 2
+
+
+def test_fewer_bones_than_influences():
+    # Pruning keeps the slots of the weights, and leaves as many bones as there are parts.
+    animation = bending_bar(frames=5)
+    settings = replace(SETTINGS, iterations=3)
+    found, hierarchy = free_solve(animation, settings)
+    slots = padded_influences(found.bones, found.weights, 5)
+    wide = replace(found, bones=slots[0], weights=slots[1])
+    narrow = solve_jointed(animation, found, hierarchy, settings)[0]
+    result = solve_jointed(animation, wide, hierarchy, replace(settings, max_influences=5))[0]
+    assert result.bones.shape == result.weights.shape == wide.bones.shape
+    assert result.e_rms == pytest.approx(narrow.e_rms, rel=1e-9)
+    np.testing.assert_allclose(result.weights.sum(axis=1), 1.0)
+
+
+def test_a_bone_without_vertices_among_bones_that_carry_none():
+    animation = bending_bar(frames=5)
+    settings = replace(SETTINGS, iterations=1)
+    found, hierarchy = free_solve(animation, settings)
+    root = int(np.flatnonzero(hierarchy.parents < 0)[0])
+    alone = replace(found, bones=np.full_like(found.bones[:, :1], root), weights=np.ones((len(found.rest), 1)))
+    result, left = solve_jointed(animation, alone, hierarchy, settings)
+    assert np.isfinite(result.transforms).all() and np.isfinite(left.joints).all()
 
 
 def test_it_can_be_cancelled():
