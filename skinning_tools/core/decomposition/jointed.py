@@ -109,7 +109,8 @@ class _MovingJoints:
 
     def mirror(self, partners: np.ndarray | None, plane: float) -> None:
         """Make joints of ``partners`` (P,) mirror each other in the plane x = ``plane`` from now on."""
-        self._partners, self._plane = partners, plane
+        self._partners = None if partners is None else _images(partners, self.parents)
+        self._plane = plane
         self.heads = self._mirrored(self.heads)
 
     def _mirrored(self, heads: np.ndarray) -> np.ndarray:
@@ -127,6 +128,18 @@ class _MovingJoints:
             if equations.squared_error(to_rows(moved)) < error:
                 motion, self.heads = moved, trial
         return motion
+
+
+def _images(partners: np.ndarray, parents: np.ndarray) -> np.ndarray:
+    """(P,) the bone whose joint mirrors that of each bone, −1 without one; ``partners`` (P,) of the bones.
+
+    A joint is that of two bones, and the child has its position: of a child that mirrors its own parent, the parent
+    would have it, whose position means nothing where it is a root.
+    """
+    above = np.where(parents >= 0, partners[parents], -1)
+    as_child = (partners >= 0) & (parents[partners] == above) & ((above >= 0) | (parents < 0))
+    turned = (above >= 0) & (partners >= 0) & (parents[above] == partners)
+    return np.where(as_child, partners, np.where(turned, above, -1))
 
 
 def _bearing(strongest: np.ndarray, parents: np.ndarray) -> np.ndarray:

@@ -128,6 +128,20 @@ def test_a_bone_without_vertices_among_bones_that_carry_none():
     assert np.isfinite(result.transforms).all() and np.isfinite(left.joints).all()
 
 
+def test_a_root_that_mirrors_its_child_does_not_draw_its_joint_aside():
+    # Two parts of a bar of about the same length: the bar is symmetric, and the parts are partners.
+    rest, triangles = skinned_shapes.cuboid()
+    rest = rest * [1.0, 0.5, 0.5]
+    turns = Rotation.from_rotvec(0.5 * np.random.default_rng(3).normal(size=(6, 3)) * np.arange(6)[:, None] / 6)
+    turned = (rest - [2.2, 0, 0]) @ np.swapaxes(turns.as_matrix(), -1, -2) + [2.2, 0, 0]
+    animation = Animation(np.where(rest[:, :1] > 2.2, turned, rest).astype(np.float32), triangles)
+    settings = Settings(2, "RIGID", iterations=5)
+    found, hierarchy = free_solve(animation, settings)
+    np.testing.assert_array_equal(hierarchy.partners, [1, 0])
+    result, _ = solve_jointed(animation, found, hierarchy, settings)
+    assert result.e_rms < 0.1
+
+
 def test_it_can_be_cancelled():
     animation = bending_bar(frames=5)
     with pytest.raises(Cancelled):
