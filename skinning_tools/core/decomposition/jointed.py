@@ -25,7 +25,7 @@ from .partial_transforms import JointedBones
 from .reduction import AnimationMatrix
 from .residual import fit_residual_shapes
 from .smooth_solution import smooth_solution
-from .solver import measured
+from .solver import checked_importance, measured
 from .sweeps import collect_equations, sweep_vertices
 from .transforms import NormalEquations, to_rows
 from .types import Decomposition, Settings
@@ -51,18 +51,21 @@ def solve_jointed(
     hierarchy: JointHierarchy,
     settings: Settings,
     progress: Progress = ignore,
+    importance: np.ndarray | None = None,
 ) -> tuple[Decomposition, JointHierarchy]:
     """Bones, weights and rest pose again, with the bones of ``free`` held together by the joints of ``hierarchy``.
 
     free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions, and
     the hierarchy that is returned has them, with slips of 0. settings: those of ``free``. On a
     symmetric body they mirror each other in the end. Bones that are no vertex's strongest, and carry no such bone, are
-    left out halfway. Raises Cancelled.
+    left out halfway. importance (N,): as for ``decompose``. All frames count alike, and so do large and small errors,
+    whatever the emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
     """
     matrix = AnimationMatrix(animation.frames)
     points, motion = matrix.from_object_space(free.rest, free.transforms)
     # Pruning may have left fewer bones than a vertex has slots.
-    state = VertexState(homogeneous(points), *strongest_first(free.bones, free.weights, free.bone_count))
+    skin = strongest_first(free.bones, free.weights, free.bone_count)
+    state = VertexState(homogeneous(points), *skin, checked_importance(importance, animation))
     skeleton = _MovingJoints((hierarchy.joints - matrix.means[0]) / matrix.radius, hierarchy.parents)
     partners = hierarchy.partners
     part, rounds = span(progress, 0.0, 0.7), _ROUNDS_PER_ITERATION * settings.iterations
@@ -87,8 +90,9 @@ def solve_jointed(
     result = replace(free, rest=rest, transforms=transforms, bones=bones, weights=weights, residual=None)
     result = replace(result, bone_axes=free.bone_axes[: skeleton.count])
     if settings.residual_shapes:
-        skin = rest, result.bones, result.weights, transforms
-        shapes = fit_residual_shapes(animation.frames, *skin, settings.residual_shapes, span(progress, 0.85, 0.95))
+        shapes = fit_residual_shapes(
+            animation.frames, rest, bones, weights, transforms, settings.residual_shapes, span(progress, 0.85, 0.95)
+        )
         result = replace(result, residual=shapes)
     meter = measured(animation.frames, result, span(progress, 0.95, 1.0))
     joints = skeleton.heads * matrix.radius + matrix.means[0]
@@ -157,7 +161,7 @@ def _only(kept: np.ndarray, state: VertexState, skeleton: _MovingJoints) -> tupl
     bones, weights = strongest_first(state.bones, weights / weights.sum(axis=1, keepdims=True), int(kept.sum()))
     parents = _places_of(skeleton.parents, kept).astype(np.int32)
     few = _MovingJoints(skeleton.heads[kept], parents, skeleton.found[kept])
-    return VertexState(state.points, (np.cumsum(kept) - 1)[bones].astype(np.int32), weights), few
+    return replace(state, bones=(np.cumsum(kept) - 1)[bones].astype(np.int32), weights=weights), few
 
 
 def _places_of(others: np.ndarray, kept: np.ndarray) -> np.ndarray:
