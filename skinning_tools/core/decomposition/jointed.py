@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..animation import Animation
+from ..binding.influence_rows import padded_influences
 from ..bone_order import parents_first
 from ..dense import one_blas_thread, product
 from ..joint_hierarchy import JointHierarchy
@@ -24,7 +25,7 @@ from .partial_transforms import JointedBones
 from .reduction import AnimationMatrix
 from .residual import fit_residual_shapes
 from .smooth_solution import smooth_solution
-from .solver import measured
+from .solver import checked_importance, measured
 from .sweeps import collect_equations, sweep_vertices
 from .transforms import NormalEquations, to_rows
 from .types import Decomposition, Settings
@@ -37,6 +38,8 @@ _FAINT_TURN = 0.03
 # Of the unit ball: joints that would move farther than that from where they were found are held more firmly, in so many
 # attempts.
 _FARTHEST, _FIRMER = 0.12, 4
+# Vertices, squared weights added up: joints that carry less, such as those of bones that lost all vertices, stay.
+_LEAST_MASS = 1e-9
 # Of the unit ball: a body's diagonal.
 _DIAGONAL = 2.0
 
@@ -48,17 +51,21 @@ def solve_jointed(
     hierarchy: JointHierarchy,
     settings: Settings,
     progress: Progress = ignore,
+    importance: np.ndarray | None = None,
 ) -> tuple[Decomposition, JointHierarchy]:
     """Bones, weights and rest pose again, with the bones of ``free`` held together by the joints of ``hierarchy``.
 
     free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions, and
     the hierarchy that is returned has them, with slips of 0. settings: those of ``free``. On a
     symmetric body they mirror each other in the end. Bones that are no vertex's strongest, and carry no such bone, are
-    left out halfway. Raises Cancelled.
+    left out halfway. importance (N,): as for ``decompose``. All frames count alike, and so do large and small errors,
+    whatever the emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
     """
     matrix = AnimationMatrix(animation.frames)
     points, motion = matrix.from_object_space(free.rest, free.transforms)
-    state = VertexState(homogeneous(points), free.bones.copy(), free.weights.copy())
+    # Pruning may have left fewer bones than a vertex has slots.
+    skin = strongest_first(free.bones, free.weights, free.bone_count)
+    state = VertexState(homogeneous(points), *skin, checked_importance(importance, animation))
     skeleton = _MovingJoints((hierarchy.joints - matrix.means[0]) / matrix.radius, hierarchy.parents)
     partners = hierarchy.partners
     part, rounds = span(progress, 0.0, 0.7), _ROUNDS_PER_ITERATION * settings.iterations
@@ -79,11 +86,13 @@ def solve_jointed(
     motion = skeleton.moved(collect_equations(state, matrix, skeleton.count), motion, _LAST_SWEEPS)
     checkpoint(progress, 0.85, "Joints")
     rest, transforms = matrix.to_object_space(state.points[:, :3], motion)
-    result = replace(free, rest=rest, transforms=transforms, bones=state.bones, weights=state.weights, residual=None)
+    bones, weights = padded_influences(state.bones, state.weights, free.bones.shape[1])
+    result = replace(free, rest=rest, transforms=transforms, bones=bones, weights=weights, residual=None)
     result = replace(result, bone_axes=free.bone_axes[: skeleton.count])
     if settings.residual_shapes:
-        skin = rest, result.bones, result.weights, transforms
-        shapes = fit_residual_shapes(animation.frames, *skin, settings.residual_shapes, span(progress, 0.85, 0.95))
+        shapes = fit_residual_shapes(
+            animation.frames, rest, bones, weights, transforms, settings.residual_shapes, span(progress, 0.85, 0.95)
+        )
         result = replace(result, residual=shapes)
     meter = measured(animation.frames, result, span(progress, 0.95, 1.0))
     joints = skeleton.heads * matrix.radius + matrix.means[0]
@@ -104,7 +113,8 @@ class _MovingJoints:
 
     def mirror(self, partners: np.ndarray | None, plane: float) -> None:
         """Make joints of ``partners`` (P,) mirror each other in the plane x = ``plane`` from now on."""
-        self._partners, self._plane = partners, plane
+        self._partners = None if partners is None else _images(partners, self.parents)
+        self._plane = plane
         self.heads = self._mirrored(self.heads)
 
     def _mirrored(self, heads: np.ndarray) -> np.ndarray:
@@ -124,6 +134,18 @@ class _MovingJoints:
         return motion
 
 
+def _images(partners: np.ndarray, parents: np.ndarray) -> np.ndarray:
+    """(P,) the bone whose joint mirrors that of each bone, −1 without one; ``partners`` (P,) of the bones.
+
+    A joint is that of two bones, and the child has its position: of a child that mirrors its own parent, the parent
+    would have it, whose position means nothing where it is a root.
+    """
+    above = np.where(parents >= 0, partners[parents], -1)
+    as_child = (partners >= 0) & (parents[partners] == above) & ((above >= 0) | (parents < 0))
+    turned = (above >= 0) & (partners >= 0) & (parents[above] == partners)
+    return np.where(as_child, partners, np.where(turned, above, -1))
+
+
 def _bearing(strongest: np.ndarray, parents: np.ndarray) -> np.ndarray:
     """(P,) bool: whether a bone is the strongest of some vertex of ``strongest`` (N,), or has such a bone below it."""
     bearing = np.bincount(strongest, minlength=len(parents)) > 0
@@ -136,10 +158,10 @@ def _bearing(strongest: np.ndarray, parents: np.ndarray) -> np.ndarray:
 def _only(kept: np.ndarray, state: VertexState, skeleton: _MovingJoints) -> tuple[VertexState, _MovingJoints]:
     """State and bones with the bones ``kept`` (P,) alone, whose parents are kept, too."""
     weights = np.where(kept[state.bones], state.weights, 0.0)
-    bones, weights = strongest_first(state.bones, weights / weights.sum(axis=1, keepdims=True))
+    bones, weights = strongest_first(state.bones, weights / weights.sum(axis=1, keepdims=True), int(kept.sum()))
     parents = _places_of(skeleton.parents, kept).astype(np.int32)
     few = _MovingJoints(skeleton.heads[kept], parents, skeleton.found[kept])
-    return VertexState(state.points, (np.cumsum(kept) - 1)[bones].astype(np.int32), weights), few
+    return replace(state, bones=(np.cumsum(kept) - 1)[bones].astype(np.int32), weights=weights), few
 
 
 def _places_of(others: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -176,7 +198,7 @@ def _step_of_joints(
     flat = turn.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frame_count)
     system = product(flat, flat.T).reshape(count, 3, count, 3) * mass[:, None, :, None]
     right = np.einsum("fcij,cfi->cj", turn, pull)
-    faint = frame_count * _FAINT_TURN**2 * np.maximum(np.diag(mass), 1e-9 * mass.trace())
+    faint = frame_count * _FAINT_TURN**2 * np.maximum(np.diag(mass), max(1e-9 * mass.trace(), _LEAST_MASS))
     step = np.zeros((bone_count, 3))
     for _ in range(_FIRMER):
         held = system + np.einsum("cd,ij->cidj", np.diag(faint), np.eye(3))

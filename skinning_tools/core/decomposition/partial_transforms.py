@@ -124,14 +124,17 @@ def skin_equations(
     weights: np.ndarray,
     bone_count: int,
     progress: Progress,
+    importance: np.ndarray | None = None,
 ) -> NormalEquations:
-    """The equations over the vertices that bones move; other vertices would not change them."""
+    """The equations over the vertices that bones move; other vertices would not change them. importance (N,): how often
+    each vertex counts, None for once."""
     moved = np.flatnonzero(np.asarray(weights).any(axis=1))
     equations = NormalEquations(bone_count, matrix.height)
     blocks = vertex_blocks(len(moved))
     for number, part in enumerate(blocks):
         rows = moved[part]
-        equations.add(design_matrix(points[rows], bones[rows], weights[rows], bone_count), matrix.rows(rows))
+        design = design_matrix(points[rows], bones[rows], weights[rows], bone_count)
+        equations.add(design, matrix.rows(rows), None if importance is None else importance[rows])
         checkpoint(progress, (number + 1) / len(blocks), _STAGE)
     return equations
 

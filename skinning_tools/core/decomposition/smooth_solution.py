@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A solved decomposition with smooth weights: weights and motion in turn."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..progress import Progress, ignore, span
@@ -30,7 +32,8 @@ def smooth_solution(
 ) -> tuple[np.ndarray, VertexState]:
     """``transforms`` (F, P, 3, 4) and ``state`` with weights smooth by ``amount``, from 0 to 1, in solver units.
 
-    axes: of SCALED bones, (P, 3, 3). Rest positions stay. Raises Cancelled.
+    axes: of SCALED bones, (P, 3, 3). Rest positions stay. The motion is that of the vertices by their importance.
+    Raises Cancelled.
     """
     bone_count, vertex_count = transforms.shape[1], len(state.points)
     influences = state.bones.shape[1]
@@ -46,7 +49,8 @@ def smooth_solution(
         part = span(progress, number / _ROUNDS, (number + 1) / _ROUNDS)
         problem.smooth(strength, span(part, 0.0, 0.9))
         bones, weights = problem.result()
-        equations = skin_equations(matrix, state.points, bones, weights, bone_count, span(part, 0.9, 1.0))
+        skin = state.points, bones, weights, bone_count
+        equations = skin_equations(matrix, *skin, span(part, 0.9, 1.0), state.importance)
         rows = equations.solve(rows, _HOLD) if affine else stiff.swept(equations, rows, _PASSES)
         problem.move(rows)
-    return from_rows(rows), VertexState(state.points, bones, weights)
+    return from_rows(rows), replace(state, bones=bones, weights=weights)

@@ -73,7 +73,7 @@ def decompose(
     with clock.stage("reduction"):
         matrix = AnimationMatrix(animation.frames, frame_weights)
         reduction = _reduced(matrix, settings, span(progress, 0.0, _REDUCED))
-    prepared = Prepared(animation.triangles, matrix, reduction, _importance(importance, animation))
+    prepared = Prepared(animation.triangles, matrix, reduction, checked_importance(importance, animation))
     solved = _SOLVED_WITH_SHAPES if settings.residual_shapes else _SOLVED
     solving = span(progress, _REDUCED, solved)
     curve: tuple[CurvePoint, ...] = ()
@@ -88,8 +88,8 @@ def decompose(
     return _finished(animation.frames, prepared, solution, settings, clock, curve, span(progress, solved, 1.0))
 
 
-def _importance(given: np.ndarray | None, animation: Animation) -> np.ndarray | None:
-    """Importances (N,) with the mean 1; None where all are alike."""
+def checked_importance(given: np.ndarray | None, animation: Animation) -> np.ndarray | None:
+    """Importances (N,) with the mean 1; None where all are alike. Raises BadSettings."""
     if given is None:
         return None
     given = np.asarray(given, dtype=np.float64)

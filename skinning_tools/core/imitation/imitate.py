@@ -35,12 +35,16 @@ _CHOOSING = (0, 2, 4, 8)
 # the poses do not.
 _PULL = 2e-2
 _LEAST_MASS = 1e-6
+# A difference below this share of the largest coordinate, or of the mesh's diagonal, is rounding: there is nothing to
+# imitate, and the pull counts as for it.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Imitation:
     """bones (N, K) int32 and weights (N, K): the skeleton's P bones, then the helpers; ``changed`` (N,): where they are
-    new. imitated: the share of the difference that is gone at the given poses, 1 − ‖after‖ / ‖before‖."""
+    new. imitated: the share of the difference that is gone at the given poses, 1 − ‖after‖ / ‖before‖; 0 where the
+    difference is not more than rounding."""
 
     bones: np.ndarray
     weights: np.ndarray
@@ -140,7 +144,9 @@ class _Solver:
         room = np.maximum(most - np.diff(self._held.indptr)[self._chosen], 1)
         # Towards the earlier weights of the free bones, as shares of what is free.
         near = sparse.diags(1.0 / np.maximum(self._budget, 1e-4)) @ (self._earlier - self._held)
-        pull = _PULL * self._before / len(rest)
+        largest = max(1.0, float(np.abs(self._frames).max()))
+        self._rounding = self._frames.size * (_ROUNDING * largest) ** 2
+        pull = _PULL * max(self._before, self._rounding) / len(rest)
         self._data = data
         self._choice = NearbyWeights(self._points, data, edges, self._chosen, near.tocsr(), free, room, pull)
 
@@ -258,7 +264,7 @@ class _Solver:
             )
             for helper in self._helpers
         ]
-        share = 1.0 - np.sqrt(after / self._before) if self._before > 0 else 0.0
+        share = 1.0 - np.sqrt(after / self._before) if self._before > self._rounding else 0.0
         return Imitation(bones, weights, changed, helpers, float(share))
 
 

@@ -257,7 +257,7 @@ def _solve(
     hierarchy = find_joint_hierarchy(*skin, found.transforms, animation.triangles)
     if not settings.rotation_only:
         return found, hierarchy, None
-    jointed, hierarchy = solve_jointed(animation, found, hierarchy, solver, span(progress, 0.5, 1.0))
+    jointed, hierarchy = solve_jointed(animation, found, hierarchy, solver, span(progress, 0.5, 1.0), importance)
     return jointed, hierarchy, found.e_rms
 
 

@@ -8,8 +8,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation
+from skinning_tools.core.binding.influence_rows import padded_influences
 from skinning_tools.core.decomposition import Settings, decompose
 from skinning_tools.core.decomposition.jointed import solve_jointed
+from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import Cancelled
 from skinning_tools.core.joint_search import find_joint_hierarchy
 from tests.core import skinned_shapes
@@ -101,6 +103,60 @@ def test_an_idle_bone_at_the_end_of_a_chain_is_left_out():
     result, left = solve_jointed(animation, more, tree, settings)
     assert result.bone_count == len(left.parents) == 3
     assert result.bones.max() == 2
+
+
+def test_fewer_bones_than_influences():
+    # Pruning keeps the slots of the weights, and leaves as many bones as there are parts.
+    animation = bending_bar(frames=5)
+    settings = replace(SETTINGS, iterations=3)
+    found, hierarchy = free_solve(animation, settings)
+    slots = padded_influences(found.bones, found.weights, 5)
+    wide = replace(found, bones=slots[0], weights=slots[1])
+    narrow = solve_jointed(animation, found, hierarchy, settings)[0]
+    result = solve_jointed(animation, wide, hierarchy, replace(settings, max_influences=5))[0]
+    assert result.bones.shape == result.weights.shape == wide.bones.shape
+    assert result.e_rms == pytest.approx(narrow.e_rms, rel=1e-9)
+    np.testing.assert_allclose(result.weights.sum(axis=1), 1.0)
+
+
+def test_a_bone_without_vertices_among_bones_that_carry_none():
+    animation = bending_bar(frames=5)
+    settings = replace(SETTINGS, iterations=1)
+    found, hierarchy = free_solve(animation, settings)
+    root = int(np.flatnonzero(hierarchy.parents < 0)[0])
+    alone = replace(found, bones=np.full_like(found.bones[:, :1], root), weights=np.ones((len(found.rest), 1)))
+    result, left = solve_jointed(animation, alone, hierarchy, settings)
+    assert np.isfinite(result.transforms).all()
+    assert np.isfinite(left.joints).all()
+
+
+def test_a_root_that_mirrors_its_child_does_not_draw_its_joint_aside():
+    # Two parts of a bar of about the same length: the bar is symmetric, and the parts are partners.
+    rest, triangles = skinned_shapes.cuboid()
+    rest = rest * [1.0, 0.5, 0.5]
+    turns = Rotation.from_rotvec(0.5 * np.random.default_rng(3).normal(size=(6, 3)) * np.arange(6)[:, None] / 6)
+    turned = (rest - [2.2, 0, 0]) @ np.swapaxes(turns.as_matrix(), -1, -2) + [2.2, 0, 0]
+    animation = Animation(np.where(rest[:, :1] > 2.2, turned, rest).astype(np.float32), triangles)
+    settings = Settings(2, "RIGID", iterations=5)
+    found, hierarchy = free_solve(animation, settings)
+    np.testing.assert_array_equal(hierarchy.partners, [1, 0])
+    result, _ = solve_jointed(animation, found, hierarchy, settings)
+    assert result.e_rms < 0.1
+
+
+def test_important_vertices_are_closer():
+    # Two bones for three parts.
+    animation = bending_bar(frames=6)
+    settings = Settings(2, "RIGID", iterations=5)
+    given = animation, *free_solve(animation, settings), settings
+    chosen = animation.frames[0, :, 0] > 5.0
+    errors = []
+    for importance in (None, np.ones(len(chosen)), np.where(chosen, 10.0, 1.0)):
+        result = solve_jointed(*given, importance=importance)[0]
+        made = np.array([skin_frame(result.rest, result.bones, result.weights, each) for each in result.transforms])
+        errors.append(np.square(made - animation.frames)[:, chosen].mean())
+    assert errors[0] == errors[1]
+    assert errors[2] < 0.8 * errors[0]
 
 
 def test_it_can_be_cancelled():

@@ -108,6 +108,20 @@ def test_features_are_those_of_the_rotation_and_vanish_at_rest():
     assert np.allclose(helper.beside(rest), np.eye(4)[:3])
 
 
+@pytest.mark.parametrize("helper_count", [0, 1])
+def test_weights_are_not_fitted_to_rounding(helper_count):
+    points, edges = tube()
+    points = points * [1.0, 1.0, 0.0]
+    skeleton, given = chain(BONES), turns(count=12)
+    bones, weights = blended(points, 0.9)
+    frames = shapes(points, bones, weights, posed(skeleton, given)).astype(np.float32)
+    found = imitate(points, edges, frames, skeleton, given, bones, weights, helper_count=helper_count)
+    total = BONES + helper_count
+    difference = weight_matrix(found.bones, found.weights, total) - weight_matrix(bones, weights, total)
+    assert abs(difference).max() < 0.02
+    assert found.imitated == 0.0
+
+
 def test_bad_input_and_cancelling():
     points, edges = tube()
     skeleton, given = chain(BONES), turns(count=4)
