@@ -8,6 +8,7 @@ import pytest
 from skinning_tools.blender import actions
 from skinning_tools.features.export import comparison, engines, export
 from tests.blender import (
+    clip_scenes,
     command_runs,
     moving_meshes,
     refusals,
@@ -201,6 +202,17 @@ def test_what_the_file_lacks_is_noted(tmp_path):
     text = result.summary()
     assert "have more than 4 influences" in text
     assert 'modifiers of object "Tube_skinned" are not in the file: Smoother' in text
+
+
+def test_clips_that_do_not_play_are_noted(tmp_path):
+    clip_scenes.character()
+    clip_scenes.convert()
+    bpy.context.view_layer.objects.active = bpy.data.objects["Walk_skinned"]
+    text = exported(tmp_path, compare=False).summary()
+    assert "without the clips on muted NLA tracks: Idle, Run." in text
+    for track in bpy.data.objects["Walk_rig"].animation_data.nla_tracks:
+        track.mute = track.name == "Walk"
+    assert "NLA tracks" not in exported(tmp_path, compare=False, replace=True).summary()
 
 
 def test_what_this_session_exported_is_replaced_and_nothing_else(tmp_path):
