@@ -204,6 +204,13 @@ def test_what_the_file_lacks_is_noted(tmp_path):
     assert 'modifiers of object "Tube_skinned" are not in the file: Smoother' in text
 
 
+def test_a_name_without_ending_gets_one(tmp_path):
+    conversion()
+    active = bpy.context.view_layer.objects.active
+    scenes.drain(export.export(bpy.context, active, str(tmp_path / "file"), compare=False))
+    assert [path.name for path in tmp_path.iterdir()] == ["file.glb"]
+
+
 def test_clips_that_do_not_play_are_noted(tmp_path):
     clip_scenes.character()
     clip_scenes.convert()

@@ -162,6 +162,9 @@ def export(
         )
     if Path(filepath).suffix.lower() not in ("", written.ending):
         raise BadPath(f"Names of {written.label} files end in {written.ending}. Correct the name {Path(filepath).name}")
+    if filepath and not Path(filepath).suffix:
+        # Importers find files by their ending.
+        filepath += written.ending
     target = claim_named(filepath, EXPORTED, written.ending, _REPLACE, replace or None)
     objects = character(context, active)
     armature, *meshes = objects
