@@ -247,6 +247,16 @@ def test_a_second_bake_asks_for_the_first_weights(tube):
     refused("baked before")
 
 
+def test_the_active_armature_stands_for_its_mesh(tube):
+    ob, rig = tube
+    before = weights_of(ob)
+    bpy.context.view_layer.objects.active = rig
+    bake()
+    assert weights_of(ob) != before
+    restore()
+    assert weights_of(ob) == before
+
+
 def test_nothing_to_restore_and_edited_meshes(tube):
     ob, _ = tube
     refusals.refused("restore_weights", "no weights from before")
