@@ -232,7 +232,7 @@ def test_what_this_session_exported_is_replaced_and_nothing_else(tmp_path):
     assert first.path.read_bytes() == b"of the artist"
     bpy.ops.skinning.export_character(filepath=str(first.path), replace=True, compare=False)
     assert first.path.read_bytes().startswith(b"glTF")
-    with refusals.raises_unmet("ends in .fbx", "Correct the name file.glb"):
+    with refusals.raises_unmet("end in .fbx", "Correct the name file.glb"):
         bpy.ops.skinning.export_character(filepath=str(first.path), engine="UNITY")
 
 
