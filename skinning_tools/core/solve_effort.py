@@ -77,7 +77,9 @@ def effort_of(vertex_count: int, wanted: "Settings") -> Effort:
     every = Effort(max(1, round(share * iterations)))
     if quality == "BEST":
         every = Effort(every.sweeps, _BEST_HELD, moves=_BEST_MOVES)
-    if vertex_count <= SMALL_MESH or wanted.residual_shapes:
+    # Stiff bones are often those of machines and of characters of many small parts, which a small sample would miss.
+    small = SMALL_MESH if wanted.bone_kind == "AFFINE" else _LARGE_MESH
+    if vertex_count <= small or wanted.residual_shapes:
         return every
     sample = max(round(_SHARE * vertex_count), _PER_BONE * wanted.bone_count, _LEAST)
     sample = min(round((_DRAFT_SAMPLE if quality == "DRAFT" else 1.0) * sample), round(_MOST_SHARE * vertex_count))

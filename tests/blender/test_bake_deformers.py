@@ -102,7 +102,8 @@ def test_driven_helpers_imitate_more_without_scripts_and_are_removed_again(tube)
     bake()
     by_weights = imitated(ob, target, plain, rig)
     restore()
-    bake(helper_bones=4, pose_count=60)
+    result, _ = scenes.drain(bake_deformers(bpy.context, ob, helper_bones=4, pose_count=60))
+    assert result.summary().count("helper bone") == 1
     helpers = [bone.name for bone in rig.data.bones if bone.name.startswith("HLP-")]
     assert helpers
     drivers = rig.animation_data.drivers
@@ -268,6 +269,16 @@ def test_a_second_bake_asks_for_the_first_weights(tube):
     bake()
     tube[0].modifiers["Smooth"].show_viewport = True
     refused("baked before")
+
+
+def test_the_active_armature_stands_for_its_mesh(tube):
+    ob, rig = tube
+    before = weights_of(ob)
+    bpy.context.view_layer.objects.active = rig
+    bake()
+    assert weights_of(ob) != before
+    restore()
+    assert weights_of(ob) == before
 
 
 def test_nothing_to_restore_and_edited_meshes(tube):

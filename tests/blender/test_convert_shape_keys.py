@@ -110,6 +110,19 @@ def test_muted_keys_are_left_out():
     assert NAMES[1] not in made()[1]
 
 
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_faces_without_symmetry_are_noted(symmetric):
+    ob = face()
+    if symmetric:
+        for name in NAMES[1:]:
+            ob.shape_key_remove(ob.data.shape_keys.key_blocks[name])
+        points = np.array([each.co for each in ob.data.shape_keys.reference_key.points])
+        points[:, 2] += 0.2 * np.abs(points[:, 0])
+        ob.data.shape_keys.key_blocks[NAMES[0]].points.foreach_set("co", points.ravel().astype(np.float32))
+    result, _ = scenes.drain(convert_shape_keys(bpy.context, ob, bone_count=4, symmetric=True))
+    assert ("not symmetric in X" in result.summary()) != symmetric
+
+
 def test_keys_of_a_group_and_relative_to_others():
     ob = face()
     keys, (points, _) = ob.data.shape_keys.key_blocks, sheet()

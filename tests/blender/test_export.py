@@ -8,6 +8,7 @@ import pytest
 from skinning_tools.blender import actions
 from skinning_tools.features.export import comparison, engines, export
 from tests.blender import (
+    clip_scenes,
     command_runs,
     moving_meshes,
     refusals,
@@ -203,6 +204,24 @@ def test_what_the_file_lacks_is_noted(tmp_path):
     assert 'modifiers of object "Tube_skinned" are not in the file: Smoother' in text
 
 
+def test_a_name_without_ending_gets_one(tmp_path):
+    conversion()
+    active = bpy.context.view_layer.objects.active
+    scenes.drain(export.export(bpy.context, active, str(tmp_path / "file"), compare=False))
+    assert [path.name for path in tmp_path.iterdir()] == ["file.glb"]
+
+
+def test_clips_that_do_not_play_are_noted(tmp_path):
+    clip_scenes.character()
+    clip_scenes.convert()
+    bpy.context.view_layer.objects.active = bpy.data.objects["Walk_skinned"]
+    text = exported(tmp_path, compare=False).summary()
+    assert "without the clips on muted NLA tracks: Idle, Run." in text
+    for track in bpy.data.objects["Walk_rig"].animation_data.nla_tracks:
+        track.mute = track.name == "Walk"
+    assert "NLA tracks" not in exported(tmp_path, compare=False, replace=True).summary()
+
+
 def test_what_this_session_exported_is_replaced_and_nothing_else(tmp_path):
     conversion()
     first = exported(tmp_path, compare=False)
@@ -213,7 +232,7 @@ def test_what_this_session_exported_is_replaced_and_nothing_else(tmp_path):
     assert first.path.read_bytes() == b"of the artist"
     bpy.ops.skinning.export_character(filepath=str(first.path), replace=True, compare=False)
     assert first.path.read_bytes().startswith(b"glTF")
-    with refusals.raises_unmet("ends in .fbx", "Correct the name file.glb"):
+    with refusals.raises_unmet("end in .fbx", "Correct the name file.glb"):
         bpy.ops.skinning.export_character(filepath=str(first.path), engine="UNITY")
 
 

@@ -324,11 +324,21 @@ def test_no_source_is_chosen():
     refused("No mesh to take weights from is chosen")
 
 
-def test_several_could_be_the_source():
+def test_the_only_one_with_weights_is_the_source():
     body, _ = limb()
     first, second = sleeve("First"), sleeve("Second")
     binding_scenes.activate(first, second, body)
+    transferred()
+    assert all(len(stored(ob)) for ob in (first, second))
+    third = sleeve("Third")
+    binding_scenes.activate(third, second, body)
     refused("Several meshes could be the source")
+
+
+def test_the_mesh_with_the_weights_is_active_by_mistake():
+    body, _ = limb()
+    binding_scenes.activate(body, sleeve())
+    refused('"Sleeve" has no weights to take. To give it those of object "Body"')
 
 
 def test_a_name_that_no_object_has():

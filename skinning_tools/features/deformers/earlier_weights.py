@@ -11,6 +11,7 @@ import bpy
 import numpy as np
 
 from ...blender.armatures import check_armature, deformed_meshes
+from ...blender.character import mesh_meant
 from ...blender.figures import Figure, Result
 from ...blender.helper_bones.records import SOLVED, find_helpers
 from ...blender.helper_bones.removal import remove_helpers
@@ -84,8 +85,9 @@ def store(mesh_object: bpy.types.Object, earlier: EarlierWeights, switches: Swit
     write_record(mesh_object.data, SWITCHES, switches)
 
 
-def check_restorable(context: bpy.types.Context, mesh_object: bpy.types.Object | None) -> None:
+def check_restorable(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
     """Raises BadScene if there is nothing to restore. Cheap enough for a panel."""
+    mesh_object = mesh_meant(context, active)
     check_type(mesh_object, "Select the mesh whose deformers were baked", ("MESH",))
     assert mesh_object is not None
     if EARLIER not in mesh_object.data:
@@ -101,6 +103,7 @@ def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None)
     Raises SkinningError, and then changes nothing.
     """
     check_restorable(context, active)
+    active = mesh_meant(context, active)
     assert active is not None
     earlier = read_record(active.data, EARLIER, EarlierWeights)
     switches = read_record(active.data, SWITCHES, Switches)

@@ -34,7 +34,7 @@ class BakeFigures:
             Figure("Poses", self.poses, line=""),
             Figure("Test poses", self.tests, line=""),
             Figure("Made milder", self.shrunk, line="", if_any=True),
-            Figure("Helper bones", self.helpers, if_any=True),
+            Figure("Helper bones", self.helpers, line="", if_any=True),
             Figure("Influences", self.influences, line=""),
         ]
 

@@ -22,7 +22,7 @@ from ...blender.preconditions import object_label
 from ...blender.skin_reader import armature_modifier, bone_names, check_skinned, meshes_of
 from ...blender.vertex_groups import read_weights
 from ...blender.visibility import leave_mode
-from ...blender.wording import counted, vertices_text
+from ...blender.wording import counted, listed, vertices_text
 from ...blender.written_files import Kind, Target, claim_named
 from ...core.errors import BadPath, BadScene, SkinningError
 from .comparison import Comparison
@@ -163,9 +163,10 @@ def export(
             f"This Blender cannot write and read {written.label}. Enable its add-on, or choose another format"
         )
     if Path(filepath).suffix.lower() not in ("", written.ending):
-        raise BadPath(
-            f"The name of a {written.label} file ends in {written.ending}. Correct the name {Path(filepath).name}"
-        )
+        raise BadPath(f"Names of {written.label} files end in {written.ending}. Correct the name {Path(filepath).name}")
+    if filepath and not Path(filepath).suffix:
+        # Importers find files by their ending.
+        filepath += written.ending
     target = claim_named(filepath, EXPORTED, written.ending, _REPLACE, replace or None)
     objects = character(context, active)
     armature, *meshes = objects
@@ -236,9 +237,26 @@ def _plays_action(armature: bpy.types.Object) -> bool:
     return animation is not None and animation.action is not None and not len(animation.nla_tracks)
 
 
+def _clips_left_out(armature: bpy.types.Object) -> list[str]:
+    """The names of the muted tracks whose actions the armature does not play now."""
+    animation = armature.animation_data
+    tracks = animation.nla_tracks if animation is not None else ()
+    return [
+        track.name
+        for track in tracks
+        if track.mute and any(strip.action not in (None, animation.action) for strip in track.strips)
+    ]
+
+
 def _notes_on(armature: bpy.types.Object, meshes: Sequence[bpy.types.Object], engine: Engine) -> list[str]:
     """What the character has that the file or the engine does not play."""
     notes = []
+    clips = _clips_left_out(armature)
+    if clips:
+        notes.append(
+            f"the file has the present animation alone, without the clips on muted NLA tracks: {listed(clips)}. Export "
+            "each to a file of its own while it plays, or all with Blender's glTF exporter, Animation Mode Actions"
+        )
     for ob in meshes:
         label = object_label(ob)
         weights = read_weights(ob, bone_names(ob, armature))[1]

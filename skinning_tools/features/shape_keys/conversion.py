@@ -17,6 +17,7 @@ from ...blender.preconditions import object_label, unmet
 from ...blender.records import write_record
 from ...blender.skin_reader import armature_modifier, bone_matrices
 from ...blender.temporary_scene import temporary_scene
+from ...blender.wording import sentence
 from .animation import HandedOver, hand_over
 from .body import Body, check_body, read_body
 from .faces import RECORD, FaceRecord
@@ -89,7 +90,12 @@ def convert_shape_keys(
     finally:
         if not done:
             bpy.data.batch_remove([block for block in made if is_alive(block)])
-    return FaceConversion(name, rig, record, handed_over, time.perf_counter() - begin, source.notes)
+    notes = [*source.notes]
+    if settings.symmetric and shape_rig.partners is None:
+        notes.append(
+            f"{sentence(object_label(mesh_object))} or its shape keys are not symmetric in X: solved without Symmetric"
+        )
+    return FaceConversion(name, rig, record, handed_over, time.perf_counter() - begin, tuple(notes))
 
 
 def _measured(

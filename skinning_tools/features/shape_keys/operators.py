@@ -35,8 +35,6 @@ The mesh itself stays as it is"""
     work = staticmethod(convert_shape_keys)
 
     def finish(self, context: bpy.types.Context, result: "FaceConversion") -> str:
-        for note in result.notes:
-            self.report({"INFO"}, note)
         if self.options.is_invoke and not bpy.app.background:
             # In the window, one face is seen, and its sliders are at hand.
             face = face_of(result.rig.object)

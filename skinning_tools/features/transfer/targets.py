@@ -12,7 +12,7 @@ from ...blender.look_ups import selected_in
 from ...blender.preconditions import check_mode, check_type, find_object, object_label
 from ...blender.skin_reader import armature_of, check_skinned
 from ...blender.skinnable import check_skinnable
-from ...blender.wording import names_text
+from ...blender.wording import names_text, sentence
 from ...core.errors import BadScene
 
 
@@ -35,7 +35,7 @@ def find_targets(
     context: bpy.types.Context, active: bpy.types.Object | None, source: str = "", mirror: bool = False
 ) -> Targets:
     """The source by its name, and as targets all other selected meshes, with the active one. Without a name, the other
-    one of two selected meshes is the source.
+    one of two selected meshes is the source, or the only one of several that has weights.
 
     mirror: a mesh may be its own source, and is without another. Cheap enough for a panel. Raises BadScene.
     """
@@ -48,11 +48,26 @@ def find_targets(
         found = own
     elif len(selected) == 1:
         found = selected[0]
+        if _is_skinned(context, own) and not _is_skinned(context, found):
+            raise BadScene(
+                f"{sentence(object_label(found))} has no weights to take. To give it those of {object_label(own)}, "
+                "make it the active one"
+            )
+    elif len(skinned := [ob for ob in selected if _is_skinned(context, ob)]) == 1:
+        found = skinned[0]
     elif selected:
         raise BadScene(f"Several meshes could be the source: {names_text(selected)}. Choose one as Source")
     else:
         raise BadScene(f"No mesh to take weights from is chosen for {object_label(own)}. Choose it as Source")
     return targets_of(context, found, [own, *selected], mirror)
+
+
+def _is_skinned(context: bpy.types.Context, mesh_object: bpy.types.Object) -> bool:
+    try:
+        check_skinned(context, mesh_object)
+    except BadScene:
+        return False
+    return True
 
 
 def targets_of(
