@@ -77,7 +77,7 @@ def solve(name: str, bones: int, kind: str, sample: bool) -> dict:
         for _ in range(STEPS[name]):
             frames, triangles = subdivided(frames, triangles)
     if not sample:
-        solve_effort.SMALL_MESH = sys.maxsize
+        solve_effort.SMALL_MESHES = dict.fromkeys(solve_effort.SMALL_MESHES, sys.maxsize)
     return timed(Animation(frames, triangles), kind, bones)[0] | {"frame_count": len(frames)}
 
 

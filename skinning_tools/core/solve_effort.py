@@ -17,8 +17,9 @@ QUALITIES = ("DRAFT", "STANDARD", "BEST")
 # A sample has this share of the vertices, but at least this many for each bone, and at least this many in all; and at
 # most the second share: the last sweeps have to be paid for.
 _SHARE, _PER_BONE, _LEAST, _MOST_SHARE = 0.1, 100, 3000, 0.7
-# Meshes with no more vertices have none.
-SMALL_MESH = 2000
+# Meshes with no more vertices have none, by bone kind: stiff bones are often those of machines, and of characters of
+# many small parts, which a small sample would miss.
+SMALL_MESHES = {"AFFINE": 2000, "SCALED": 20_000, "RIGID": 20_000}
 # Sweeps over the sample for each requested iteration. A sweep of stiff bones costs more, however many vertices there
 # are.
 _MORE_SWEEPS, _MORE_SWEEPS_STIFF = 2.4, 1.6
@@ -77,9 +78,7 @@ def effort_of(vertex_count: int, wanted: "Settings") -> Effort:
     every = Effort(max(1, round(share * iterations)))
     if quality == "BEST":
         every = Effort(every.sweeps, _BEST_HELD, moves=_BEST_MOVES)
-    # Stiff bones are often those of machines and of characters of many small parts, which a small sample would miss.
-    small = SMALL_MESH if wanted.bone_kind == "AFFINE" else _LARGE_MESH
-    if vertex_count <= small or wanted.residual_shapes:
+    if vertex_count <= SMALL_MESHES[wanted.bone_kind] or wanted.residual_shapes:
         return every
     sample = max(round(_SHARE * vertex_count), _PER_BONE * wanted.bone_count, _LEAST)
     sample = min(round((_DRAFT_SAMPLE if quality == "DRAFT" else 1.0) * sample), round(_MOST_SHARE * vertex_count))

@@ -71,7 +71,7 @@ def test_of_sheets_and_boxes(kind, iterations, smoothness):
 @pytest.mark.parametrize(("name", "bones"), [("horse_collapse", 6), ("elastic_cow", 18)])
 def test_of_captured_motion_to_its_end(shared_data, name, bones, kind, monkeypatch):
     """Nothing of it is thin, so the last sweep of affine bones costs nothing, either."""
-    monkeypatch.setattr(solve_effort, "SMALL_MESH", 10**9)
+    monkeypatch.setattr(solve_effort, "SMALL_MESHES", dict.fromkeys(BONE_KINDS, 10**9))
     data = np.load(shared_data(f"{name}.npz"))
     animation = Animation(data["frames"], data["triangles"])
     squares, rounding = squared_course(animation, assert_never_rises(animation, Settings(bones, kind)).history)

@@ -29,7 +29,7 @@ def large(monkeypatch):
     """Function from a number of vertices to one where a mesh of more is large, and has a small sample."""
 
     def set_limit(count):
-        monkeypatch.setattr(solve_effort, "SMALL_MESH", count)
+        monkeypatch.setattr(solve_effort, "SMALL_MESHES", dict.fromkeys(BONE_KINDS, count))
         monkeypatch.setattr(solve_effort, "_LEAST", 600)
         monkeypatch.setattr(solve_effort, "_PER_BONE", 50)
 
@@ -211,7 +211,7 @@ def test_the_estimate_includes_it(monkeypatch):
         works = [Work(20, count, Settings(20, kind)) for count in (20_000, 100_000)]
         sampled = [stage_seconds(work)["solve"] for work in works]
         with monkeypatch.context() as patch:
-            patch.setattr(solve_effort, "SMALL_MESH", 10**9)
+            patch.setattr(solve_effort, "SMALL_MESHES", dict.fromkeys(BONE_KINDS, 10**9))
             whole = [stage_seconds(work)["solve"] for work in works]
         assert sampled[0] < 0.8 * whole[0]
         assert sampled[1] < 0.7 * whole[1]
