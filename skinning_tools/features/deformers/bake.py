@@ -16,13 +16,14 @@ from ...blender.character import mesh_meant
 from ...blender.helper_bones.driven import make_driven_bones, plan_driven_bones, rounded
 from ...blender.preconditions import check_unchanged, object_label, unmet
 from ...blender.records import write_record
+from ...blender.skeletons import skeleton_of
 from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import vertices_text
 from ...core.errors import BadScene
 from .earlier_weights import note_weights, store
 from .figures import FIGURES, BakedDeformers, BakeFigures
-from .joint_ranges import joint_ranges, skeleton_of
+from .joint_ranges import joint_ranges
 from .posed_rig import PosedRig, check_memory, plain, posed_rig
 from .settings import DeformerSettings
 from .teacher import Teacher, teacher_of
