@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solve Weights over all actions of a character, with Corrective Smooth on its mesh as the target.
+"""Solve Weights and Add Helper Bones over all actions of a character, with Corrective Smooth on its mesh as the target.
 
 The character is ../shared/data/rigs/Fox.glb, or another glTF file; its vertices are merged by distance first. Errors
 are E_RMS as Blender evaluates them, as shares of the error before.
@@ -61,12 +61,12 @@ def solved(path: Path, solve=solve_weights, **settings) -> dict[str, tuple[float
     }
 
 
-def left_out(path: Path, names: Iterable[str], **settings) -> dict[str, float]:
-    """For each action: its error by weights from all the others, as a share of the error before."""
+def left_out(path: Path, names: Iterable[str], solve=solve_weights, **settings) -> dict[str, float]:
+    """For each action: its error after a solve from all the others, as a share of the error before."""
     found = {}
     for name in names:
         others = ",".join(other for other in names if other != name)
-        before, after = solved(path, actions="SELECTED", action_names=others, **settings)[name]
+        before, after = solved(path, solve, actions="SELECTED", action_names=others, **settings)[name]
         found[name] = after / before
     return found
 
@@ -91,11 +91,16 @@ def main() -> int:
         found = solved(options.file, **settings)
         before = {name: pair[0] for name, pair in found.items()}
         columns[label] = {name: after / start for name, (start, after) in found.items()}
-    found = solved(options.file, add_helper_bones, bone_count=HELPERS)
-    columns[f"{HELPERS} helpers"] = {name: after / start for name, (start, after) in found.items()}
+    helpers = {f"{HELPERS} helpers": {}, f"{HELPERS} driven helpers": {"driven": True}}
+    for label, settings in helpers.items():
+        found = solved(options.file, add_helper_bones, bone_count=HELPERS, **settings)
+        columns[label] = {name: after / start for name, (start, after) in found.items()}
     options_left_out = {"max_influences": 8, "rest_shape": True}
     columns["left out, 8, rest shape"] = left_out(options.file, list(before), **options_left_out)
     columns["left out, 8, rest shape, Hold"] = left_out(options.file, list(before), **options_left_out, hold=HOLD)
+    for label, settings in helpers.items():
+        given = {"bone_count": HELPERS, **settings}
+        columns[f"left out, {label}"] = left_out(options.file, list(before), add_helper_bones, **given)
     tables = Tables(first=24)
     tables.begin(
         "All actions count",

@@ -11,10 +11,10 @@ from mathutils import Quaternion
 
 from skinning_tools import command_line
 from skinning_tools.blender.records import read_record
-from skinning_tools.core.imitation.skeleton import to_vectors
+from skinning_tools.blender.skeletons import skeleton_of
+from skinning_tools.core.imitation.skeleton import relative_turns, to_vectors
 from skinning_tools.features.deformers.bake import bake_deformers
 from skinning_tools.features.deformers.figures import FIGURES, BakeFigures
-from skinning_tools.features.deformers.joint_ranges import relative_turns, skeleton_of
 from tests.blender import moving_meshes, refusals, scenes, skinned_meshes
 from tests.blender.partial_scenes import cancelled_at
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
-from skinning_tools.features.partial.bone_keys import rotation_values
+from skinning_tools.blender.pose_keys import rotation_values
 from skinning_tools.features.partial.motion import solve_transforms
 from tests.blender import moving_meshes, partial_scenes, refusals, scenes
 from tests.blender.partial_scenes import (

@@ -6,10 +6,11 @@ same for q and −q, and smooth over all rotations. A helper takes up to three j
 its motion best. Nothing is added at rest, so the helper rests where it was made.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..decomposition.transforms import NormalEquations, from_rows, to_rows
 from ..quaternions import canonical, from_matrices, to_matrices
 from ..rotations import nearest_rotations
 from .skeleton import Skeleton
@@ -21,6 +22,8 @@ _RIDGE, _HOLD = 1e-3, 1e-3
 # A further joint must explain this share of a helper's motion.
 _WORTH_A_JOINT = 0.005
 _MOST_JOINTS, _STEPS_AWAY, _MOST_CANDIDATES = 3, 3, 30
+# A helper with a smaller sum of squared weights stays as it is.
+_LEAST_MASS = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,20 @@ class DrivenHelper:
         """(F, 3, 4): what it does before its carrier moves it, for all bones' turns (F, P, 4)."""
         channels = features(turns, self.joints) @ self.coefficients
         return _matrices(channels, self.center)
+
+    def scaled(self, size: float, origin: np.ndarray | float = 0.0) -> "DrivenHelper":
+        """The helper where lengths are ``size`` times as large and the present origin is at ``origin`` (3,)."""
+        coefficients = self.coefficients * np.repeat([size, 1.0], 3)
+        return replace(self, center=self.center * size + origin, coefficients=coefficients)
+
+    def within(self, matrix: np.ndarray) -> "DrivenHelper":
+        """The helper in another rest space, to which ``matrix`` (4, 4), a similarity, leads."""
+        linear = matrix[:3, :3]
+        size = np.cbrt(abs(np.linalg.det(linear)))
+        # A mirror image turns the other way.
+        turn = linear / size * np.sign(np.linalg.det(linear))
+        coefficients = np.hstack([self.coefficients[:, :3] @ linear.T, self.coefficients[:, 3:] @ turn.T])
+        return replace(self, center=linear @ self.center + matrix[:3, 3], coefficients=coefficients)
 
 
 def features(turns: np.ndarray, joints: tuple[int, ...] | list[int]) -> np.ndarray:
@@ -61,6 +78,46 @@ def carried(first: np.ndarray, then: np.ndarray) -> np.ndarray:
     return result
 
 
+def fit_in_turn(
+    skeleton: Skeleton,
+    turns: np.ndarray,
+    helpers: list[DrivenHelper],
+    own: np.ndarray,
+    motion: np.ndarray,
+    equations: NormalEquations,
+    *,
+    choose: bool,
+    importance: np.ndarray | None = None,
+) -> tuple[list[DrivenHelper], np.ndarray]:
+    """The helpers, each in turn fitted to what the others leave to it by the equations, and the new motion.
+
+    own (F, P, 3, 4): motion of the skeleton. motion (F, M, 3, 4): of all bones of the equations, the helpers last.
+    choose: whether the helpers choose their joints anew. importance (F,): of the frames.
+    """
+    helpers, motion = list(helpers), motion.copy()
+    rows, first = to_rows(motion), motion.shape[1] - len(helpers)
+    for index, helper in enumerate(helpers):
+        part = slice(4 * (first + index), 4 * (first + index) + 4)
+        moment = equations.moments[part, part]
+        if moment[3, 3] <= _LEAST_MASS:
+            continue
+        seen = equations.products[part] - equations.moments[part] @ rows + moment @ rows[part]
+        helpers[index] = fitted_helper(
+            skeleton,
+            turns,
+            helper.carrier,
+            own[:, helper.carrier],
+            from_rows(seen)[:, 0],
+            moment,
+            None if choose or not helper.joints else helper.joints,
+            importance,
+        )
+        new = helper_motion([helpers[index]], turns, own)
+        motion[:, first + index] = new[:, 0]
+        rows[part] = to_rows(new)
+    return helpers, motion
+
+
 def fitted_helper(
     skeleton: Skeleton,
     turns: np.ndarray,
@@ -69,11 +126,13 @@ def fitted_helper(
     data: np.ndarray,
     moment: np.ndarray,
     joints: tuple[int, ...] | None = None,
+    importance: np.ndarray | None = None,
 ) -> DrivenHelper:
     """The helper that best carries its vertices where they should be.
 
     motion (F, 3, 4) of the carrier. data (F, 3, 4) Σ u y vᵀ and moment (4, 4) Σ u² v vᵀ over its vertices [v; 1] of
-    weight u, where y is what the other bones leave to it. joints: None to choose them.
+    weight u, where y is what the other bones leave to it. joints: None to choose them. importance (F,): by how much the
+    errors of each pose count; None: all alike.
     The free rotation and shift of each pose are found in the carrier's space, then their regression; the error is
     quadratic in both with the same metric in all poses, so that the regression of the optimum is the optimum.
     """
@@ -86,19 +145,22 @@ def fitted_helper(
     # A half turn would be infinite here; no helper that does any good is near one.
     vectors = quaternions[:, 1:] / np.maximum(quaternions[:, :1], 0.25)
     wanted = np.hstack([seen[..., 3] / mass - center, vectors])
+    counts = np.ones(len(turns)) if importance is None else importance
     if joints is None:
         reach = 2.0 * np.sqrt(max(np.trace(spread), 0.0) / mass)
-        joints = _chosen_joints(skeleton, turns, carrier, wanted * np.repeat([1.0, reach], 3))
-    return DrivenHelper(carrier, center, joints, _regression(features(turns, joints), wanted)[0])
+        joints = _chosen_joints(skeleton, turns, carrier, wanted * np.repeat([1.0, reach], 3), counts)
+    return DrivenHelper(carrier, center, joints, _regression(features(turns, joints), wanted, counts)[0])
 
 
-def _chosen_joints(skeleton: Skeleton, turns: np.ndarray, carrier: int, wanted: np.ndarray) -> tuple[int, ...]:
+def _chosen_joints(
+    skeleton: Skeleton, turns: np.ndarray, carrier: int, wanted: np.ndarray, counts: np.ndarray
+) -> tuple[int, ...]:
     """The joints whose features explain ``wanted`` (F, 6) best, one added after the other."""
     candidates = skeleton.neighbors(carrier, _STEPS_AWAY)[:_MOST_CANDIDATES]
     chosen: tuple[int, ...] = ()
-    explained, total = 0.0, float((wanted**2).sum())
+    explained, total = 0.0, float(((wanted * counts[:, None]) ** 2).sum())
     while candidates and len(chosen) < _MOST_JOINTS:
-        gains = [_regression(features(turns, (*chosen, joint)), wanted)[1] for joint in candidates]
+        gains = [_regression(features(turns, (*chosen, joint)), wanted, counts)[1] for joint in candidates]
         best = int(np.argmax(gains))
         if chosen and gains[best] - explained < _WORTH_A_JOINT * total:
             break
@@ -107,10 +169,11 @@ def _chosen_joints(skeleton: Skeleton, turns: np.ndarray, carrier: int, wanted: 
     return chosen
 
 
-def _regression(known: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients (D, 6), and how much of the sum of squares they explain."""
+def _regression(known: np.ndarray, wanted: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
+    """Coefficients (D, 6), and how much of the sum of squares they explain; counts (F,): factors of the errors."""
+    known, wanted = known * counts[:, None], wanted * counts[:, None]
     gram, right = known.T @ known, known.T @ wanted
-    gram[np.diag_indices(len(gram))] += _RIDGE * len(known)
+    gram[np.diag_indices(len(gram))] += _RIDGE * float(counts @ counts)
     coefficients = np.linalg.solve(gram, right)
     return coefficients, float((right * coefficients).sum())
 

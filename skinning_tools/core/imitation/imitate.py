@@ -16,13 +16,13 @@ from ..binding.influence_rows import matrix_influences
 from ..decomposition.bone_model import homogeneous
 from ..decomposition.helper_bones import add_helper_bones
 from ..decomposition.sample import morton_codes
-from ..decomposition.transforms import NormalEquations, design_matrix, from_rows, to_rows
+from ..decomposition.transforms import NormalEquations, design_matrix, to_rows
 from ..deform.blend import skin_frame
 from ..deform.influences import weight_matrix
 from ..dense import one_blas_thread
 from ..errors import BadSettings, BadWeights
 from ..progress import Progress, checkpoint, ignore, span
-from .driven_helpers import DrivenHelper, fitted_helper, helper_motion
+from .driven_helpers import DrivenHelper, fit_in_turn, helper_motion
 from .nearby_weights import NearbyWeights
 from .skeleton import Skeleton, posed
 
@@ -34,7 +34,6 @@ _CHOOSING = (0, 2, 4, 8)
 # A complete change of a vertex's weights costs this share of the mean squared difference of a vertex: it decides where
 # the poses do not.
 _PULL = 2e-2
-_LEAST_MASS = 1e-6
 # A difference below this share of the largest coordinate, or of the mesh's diagonal, is rounding: there is nothing to
 # imitate, and the pull counts as for it.
 _ROUNDING = 1e-6
@@ -208,30 +207,12 @@ class _Solver:
 
     def fit_helpers(self, choose: bool) -> None:
         """Each helper's motion in turn, with the weights and the others as they are."""
-        own_count, total = len(self._skeleton), len(self._skeleton) + self._helper_count
+        total = len(self._skeleton) + self._helper_count
         equations = NormalEquations(total, 3 * len(self._turns))
         equations.add(self._design(self._present, total), self._frames.transpose(1, 0, 2).reshape(len(self._rest), -1))
-        rows = to_rows(self._motion)
-        for index in range(self._helper_count):
-            part = slice(4 * (own_count + index), 4 * (own_count + index) + 4)
-            moment = equations.moments[part, part]
-            if moment[3, 3] <= _LEAST_MASS:
-                continue
-            seen = equations.products[part] - equations.moments[part] @ rows + moment @ rows[part]
-            helper = self._helpers[index]
-            helper = fitted_helper(
-                self._skeleton,
-                self._turns,
-                helper.carrier,
-                self._own[:, helper.carrier],
-                from_rows(seen)[:, 0],
-                moment,
-                None if choose or not helper.joints else helper.joints,
-            )
-            self._helpers[index] = helper
-            motion = helper_motion([helper], self._turns, self._own)
-            self._motion[:, own_count + index] = motion[:, 0]
-            rows[part] = to_rows(motion)
+        self._helpers, self._motion = fit_in_turn(
+            self._skeleton, self._turns, self._helpers, self._own, self._motion, equations, choose=choose
+        )
 
     def fit_weights(self) -> None:
         present = self._present + 0.5 * self._earlier
@@ -255,15 +236,7 @@ class _Solver:
         after = self._left(bones, weights)
         changed = np.zeros(len(self._rest), bool)
         changed[self._chosen] = True
-        helpers = [
-            DrivenHelper(
-                helper.carrier,
-                helper.center * self._size,
-                helper.joints,
-                helper.coefficients * np.repeat([self._size, 1.0], 3),
-            )
-            for helper in self._helpers
-        ]
+        helpers = [helper.scaled(self._size) for helper in self._helpers]
         share = 1.0 - np.sqrt(after / self._before) if self._before > self._rounding else 0.0
         return Imitation(bones, weights, changed, helpers, float(share))
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from ..bone_order import parents_first
 from ..errors import BadSettings
-from ..quaternions import product, to_matrices
+from ..quaternions import from_matrices, product, to_matrices
+from ..rotations import polar_decomposition
 
 # Without any limits, a joint turns by this angle for each time that its branch is longer than thick, less if the branch
 # is small for the mesh's diagonal, within bounds; and about its own axis by half of that. In radians.
@@ -151,3 +152,12 @@ def posed(skeleton: Skeleton, quaternions: np.ndarray) -> np.ndarray:
         if skeleton.parents[bone] >= 0:
             motion[:, bone] = motion[:, skeleton.parents[bone]] @ own[:, bone]
     return np.ascontiguousarray(motion[..., :3, :])
+
+
+def relative_turns(skeleton: Skeleton, motion: np.ndarray) -> np.ndarray:
+    """(F, P, 4) quaternions of the bones against their parents, about their own axes, for motion (F, P, 3, 4)."""
+    turns = polar_decomposition(motion[..., :3])[0]
+    parents = skeleton.parents
+    above = np.where((parents >= 0)[None, :, None, None], turns[:, parents], np.eye(3))
+    axes = polar_decomposition(skeleton.rest[:, :3, :3])[0]
+    return from_matrices(axes.swapaxes(1, 2) @ above.swapaxes(2, 3) @ turns @ axes)

@@ -10,9 +10,9 @@ import numpy as np
 from ...blender import actions
 from ...blender.attributes import read_attribute, write_attribute
 from ...blender.data_blocks import is_alive
+from ...blender.point_cache import cache_owner
 from ...blender.skin_reader import face_corners
 from ...blender.written_files import identity
-from .point_cache import cache_owner
 
 # The name of a copy's modifier, which distinguishes it from the artist's own.
 _NAME = "Point Cache"

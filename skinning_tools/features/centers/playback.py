@@ -26,6 +26,7 @@ from ...blender.center_records import remove_centers
 from ...blender.data_blocks import clear_shape_keys, is_alive, local_copy, with_ending
 from ...blender.local_collections import collections_beside
 from ...blender.look_ups import is_in
+from ...blender.point_cache import CACHE, cache_owner, point_cache
 from ...blender.preconditions import object_label
 from ...blender.records import checksum
 from ...blender.skin_reader import Skin, bone_matrices, check_even_scale, read_skin
@@ -36,7 +37,6 @@ from ...core.memory import check_available
 from . import baking
 from .cache_players import add_player, earlier_copies, play_anew
 from .modifier import remove_data
-from .point_cache import CACHE, cache_owner, point_cache
 
 ENDING = "crs"
 

@@ -13,5 +13,5 @@ FEATURE = Feature(
     operators=(operators,),
     panels=(panel,),
     commands=COMMANDS,
-    menus={BINDING: ("skinning.bake_deformers", "skinning.restore_weights")},
+    menus={BINDING: ("skinning.bake_deformers", "skinning.restore_weights", "skinning.save_training_set")},
 )

@@ -3,7 +3,7 @@
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bpy
 import numpy as np
@@ -16,27 +16,21 @@ from ...blender.character import mesh_meant
 from ...blender.helper_bones.driven import make_driven_bones, plan_driven_bones, rounded
 from ...blender.preconditions import check_unchanged, object_label, unmet
 from ...blender.records import write_record
+from ...blender.skeletons import skeleton_of
 from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import vertices_text
 from ...core.errors import BadScene
 from .earlier_weights import note_weights, store
 from .figures import FIGURES, BakedDeformers, BakeFigures
-from .joint_ranges import joint_ranges, skeleton_of
+from .joint_ranges import joint_ranges
+from .made_poses import made_poses
 from .posed_rig import PosedRig, check_memory, plain, posed_rig
 from .settings import DeformerSettings
 from .teacher import Teacher, teacher_of
 
-if TYPE_CHECKING:
-    from ...core.imitation.skeleton import Ranges, Skeleton
-
 # Test poses, beside those that weights are fitted to: their share, and at least so many.
 _TEST_SHARE, _LEAST_TESTS = 6, 10
-# A part may lie so deep inside another, relative to the mesh's diagonal, even if the rig's action does less. If it lies
-# deeper, the joints between the two turn less, by this factor and so many times at most.
-_DEEP, _MILDER, _MOST_TIMES = 0.03, 0.7, 6
-# Frames of the action in which depths are looked at.
-_LOOKED_AT = 12
 # Less than this share of the mesh's diagonal (root mean square) is no effect.
 _NO_EFFECT = 1e-6
 
@@ -83,7 +77,7 @@ def bake_deformers(context: bpy.types.Context, active: bpy.types.Object | None, 
         skin = rest, before.bones, before.weights
         looking = joint_ranges(context, armature, names, skeleton, skin, rig.mesh)
         ranges, played, notes = yield from background.part_of(looking, 0.0, 0.05)
-        posing = _poses(rig, skeleton, ranges, played, settings, tests, before)
+        posing = made_poses(rig, skeleton, ranges, played, settings.pose_count + tests, settings.seed, before)
         turns, frames, shrunk = yield from background.part_of(posing, 0.05, 0.3, "Posing")
     motion = posed(skeleton, turns)
     fitted = slice(0, settings.pose_count)
@@ -160,56 +154,6 @@ def bake_deformers(context: bpy.types.Context, active: bpy.types.Object | None, 
     if len(helpers) < settings.helper_bones:
         remarks.append(f"{settings.helper_bones - len(helpers)} more helper bones would not help")
     return BakedDeformers(mesh.name, len(rows), record, tuple(remarks), time.perf_counter() - begin)
-
-
-def _poses(
-    rig: PosedRig,
-    skeleton: "Skeleton",
-    ranges: "Ranges",
-    played: np.ndarray,
-    settings: DeformerSettings,
-    tests: int,
-    before: BoneWeights,
-) -> "background.Steps[tuple[np.ndarray, np.ndarray, int]]":
-    """Generator: turns (F, P, 4) and shapes (F, N, 3) of the poses, the test poses last; and how many were made milder
-    because the mesh penetrated itself."""
-    from ...core.imitation.skeleton import posed, random_turns, scaled
-    from ...core.strongest import strongest_bones
-
-    to_armature = rig.to_armature
-    back = np.linalg.inv(to_armature)
-    shape = rig.shape(np.tile(np.eye(4)[:3], (len(skeleton), 1, 1)))
-    at_rest, _ = rig.depths()
-    allowed = _DEEP
-    for motion in played[:: max(len(played) // _LOOKED_AT, 1)]:
-        full = np.tile(np.eye(4), (len(motion), 1, 1))
-        full[:, :3] = motion
-        rig.shape((to_armature @ full @ back)[:, :3])
-        allowed = max(allowed, float((rig.depths()[0] - at_rest).max(initial=0.0)))
-        yield 0.0, ""
-    rng = np.random.default_rng(settings.seed)
-    count = settings.pose_count + tests
-    turns, frames = np.empty((count, len(skeleton), 4)), np.empty((count, *shape.shape))
-    shrunk = 0
-    movable = skeleton.parents >= 0
-    moved_by = strongest_bones(before.bones, before.weights)
-    for row in range(count):
-        drawn = random_turns(ranges, rng)
-        drawn[~movable] = [1.0, 0.0, 0.0, 0.0]
-        for times in range(_MOST_TIMES + 1):
-            frames[row] = rig.shape(posed(skeleton, drawn[None])[0])
-            if times == _MOST_TIMES:
-                break
-            depths, pairs = rig.depths()
-            deep = np.unique(moved_by[pairs[depths - at_rest > allowed]], axis=0).tolist()
-            joints = sorted({joint for pair in deep for joint in skeleton.joints_between(*pair)})
-            if not joints:
-                break
-            drawn[joints] = scaled(drawn[joints], _MILDER)
-        shrunk += times > 0
-        turns[row] = drawn
-        yield (row + 1) / count, ""
-    return turns, frames, shrunk
 
 
 def _check_effect(

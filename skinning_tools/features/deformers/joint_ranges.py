@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The joints of an armature's deforming bones, and how far each turns: by its limits, else in the armature's action,
-else by its proportions."""
+"""How far the joints of an armature's deforming bones turn: by their limits, else in the armature's action, else by
+their proportions."""
 
 from collections.abc import Sequence
 
@@ -10,66 +10,14 @@ import numpy as np
 from ...blender import background
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.fit_poses import bare_skin
+from ...blender.skeletons import copied_bones
 from ...blender.skin_reader import bone_matrices
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
-from ...core.imitation.skeleton import Ranges, Skeleton, to_vectors, usual_ranges
+from ...core.imitation.skeleton import Ranges, Skeleton, relative_turns, to_vectors, usual_ranges
 
 _MOST_FRAMES = 60
 # A joint that stands still in the action still turns by this, in radians: else nothing would tell its bones apart.
 _LEAST = np.radians(10.0)
-
-
-def skeleton_of(armature: bpy.types.Object, names: Sequence[str]) -> Skeleton:
-    """The joints of the bones ``names``.
-
-    The parent of a bone: its nearest ancestor among them; else that of the bone which its constraints copy, as on
-    generated rigs, where controls move deforming bones that have no deforming parents.
-    """
-    index = {name: place for place, name in enumerate(names)}
-    copied: dict[str, str] = {}
-    for name in names:
-        for target in _copied(armature, name):
-            copied.setdefault(target, name)
-    parents = np.full(len(names), -1)
-    for place, name in enumerate(names):
-        found = _above(armature, name, index, {})
-        if found is None:
-            chains = (_above(armature, target, index, copied) for target in _copied(armature, name))
-            found = next((each for each in chains if each is not None and each != name), None)
-        if found is not None and not _is_above(parents, place, index[found]):
-            parents[place] = index[found]
-    rest = np.array([np.array(armature.data.bones[name].matrix_local) for name in names], dtype=np.float64)
-    return Skeleton(parents, rest.reshape(-1, 4, 4))
-
-
-def _is_above(parents: np.ndarray, bone: int, below: int) -> bool:
-    """Whether ``bone`` is an ancestor of ``below``, or the same."""
-    while below >= 0:
-        if below == bone:
-            return True
-        below = int(parents[below])
-    return False
-
-
-def _above(armature: bpy.types.Object, name: str, index: dict[str, int], copied: dict[str, str]) -> str | None:
-    for bone in armature.data.bones[name].parent_recursive:
-        if bone.name in index:
-            return bone.name
-        if bone.name in copied:
-            return copied[bone.name]
-    return None
-
-
-def _copied(armature: bpy.types.Object, name: str) -> list[str]:
-    """The armature's own bones that a bone copies."""
-    return [
-        constraint.subtarget
-        for constraint in armature.pose.bones[name].constraints
-        if constraint.type in ("COPY_TRANSFORMS", "COPY_ROTATION", "CHILD_OF")
-        and constraint.target == armature
-        and constraint.subtarget in armature.data.bones
-        and constraint.subtarget != name
-    ]
 
 
 def joint_ranges(
@@ -90,7 +38,7 @@ def joint_ranges(
         low, high = np.minimum(turned.min(axis=0), -_LEAST), np.maximum(turned.max(axis=0), _LEAST)
     aside = []
     for place, name in enumerate(names):
-        for owner in (name, *_copied(armature, name)):
+        for owner in (name, *copied_bones(armature, name)):
             limits = _limits(armature.pose.bones[owner])
             if limits is not None:
                 given = np.isfinite(limits)
@@ -150,18 +98,6 @@ def _played(
             yield done / len(numbers), "Looking at the action"
         omissions.look_at_drivers(depsgraph)
     return np.array(motion), texts_of(omissions.finish())
-
-
-def relative_turns(skeleton: Skeleton, motion: np.ndarray) -> np.ndarray:
-    """(F, P, 4) quaternions of the bones against their parents, about their own axes, for motion (F, P, 3, 4)."""
-    from ...core.quaternions import from_matrices
-    from ...core.rotations import polar_decomposition
-
-    turns = polar_decomposition(motion[..., :3])[0]
-    parents = skeleton.parents
-    above = np.where((parents >= 0)[None, :, None, None], turns[:, parents], np.eye(3))
-    axes = polar_decomposition(skeleton.rest[:, :3, :3])[0]
-    return from_matrices(axes.swapaxes(1, 2) @ above.swapaxes(2, 3) @ turns @ axes)
 
 
 def _turns(skeleton: Skeleton, motion: np.ndarray) -> np.ndarray:

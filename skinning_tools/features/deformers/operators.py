@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The operators that bake deformers to weights, and bring the earlier weights back."""
 
+from typing import Any
+
 import bpy
 
+from ...blender import background
 from ...ui.boundary import Checked
-from ...ui.jobs import AtOnce, SkinningJob
-from . import bake, earlier_weights
-from .settings import DeformerSettings, RestoreSettings
+from ...ui.jobs import AtOnce, SavesFile, SkinningJob
+from . import bake, earlier_weights, training
+from .settings import DeformerSettings, RestoreSettings, TrainingSettings
 
 
 class SKINNING_OT_bake_deformers(Checked, SkinningJob, bpy.types.Operator):
@@ -32,4 +35,20 @@ class SKINNING_OT_restore_weights(Checked, AtOnce, bpy.types.Operator):
     require = staticmethod(earlier_weights.check_restorable)
 
 
-registry = [SKINNING_OT_bake_deformers, SKINNING_OT_restore_weights]
+class SKINNING_OT_save_training_set(Checked, SavesFile, bpy.types.Operator):
+    """Save random poses of the skeleton as an action, and the mesh with its deformers in each pose as a PC2 point \
+cache, to train a learned deformer"""
+
+    bl_idname = "skinning.save_training_set"
+    bl_label = "Save Training Set"
+
+    filename_ext = ".pc2"
+    settings = TrainingSettings
+    require = staticmethod(bake.check_bakeable)
+
+    @staticmethod
+    def work(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> training.TrainingSet:
+        return background.drain(training.save_training_set(context, active, **given))
+
+
+registry = [SKINNING_OT_bake_deformers, SKINNING_OT_restore_weights, SKINNING_OT_save_training_set]

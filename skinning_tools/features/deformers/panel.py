@@ -22,7 +22,7 @@ class SKINNING_PT_bake_deformers(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_bake_deformers"
     bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Bake Deformers", "Restore Weights")
+    failures = ("Bake Deformers", "Restore Weights", "Save Training Set")
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
@@ -40,6 +40,8 @@ class SKINNING_PT_bake_deformers(SidebarPanel, bpy.types.Panel):
         body = layout.column()
         body.enabled = job is None
         draw_button(body, context, f"skinning.{name}", text, icon, reason)
+        if not baked:
+            draw_button(body, context, "skinning.save_training_set", "Save Training Set", "EXPORT", reason)
         draw_failure(layout, context, SKINNING_PT_bake_deformers)
         figures = read_record(mesh.data, FIGURES, BakeFigures) if mesh is not None else None
         if figures is not None:

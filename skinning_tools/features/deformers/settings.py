@@ -6,16 +6,25 @@ import bpy
 from ...ui.settings import Settings, count, influences
 
 
-class DeformerSettings(Settings, stored="skinning_deformers"):
+class PoseSettings(Settings, stored="skinning_deformers"):
+    """The poses that are made."""
+
     pose_count = count(
         "Poses",
         260,
         least=8,
         soft_most=1000,
-        tip="Number of random poses of the skeleton whose deformed shapes the weights are fitted to",
+        tip="Number of random poses of the skeleton whose deformed shapes weights are fitted to, or are saved",
         flag="--poses",
     )
     seed = count("Seed", 0, least=0, tip="Another number makes other random poses", flag="--seed")
+
+
+class TrainingSettings(PoseSettings, stored="skinning_deformers"):
+    pass
+
+
+class DeformerSettings(PoseSettings, stored="skinning_deformers"):
     helper_bones = count(
         "Helper Bones",
         0,

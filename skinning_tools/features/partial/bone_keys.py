@@ -7,14 +7,14 @@ from typing import Any
 
 import bpy
 import numpy as np
-from mathutils import Matrix, Quaternion
+from mathutils import Matrix
 
 from ...blender import actions
+from ...blender.pose_keys import key_transforms
 from ...core import affine_chain
 from .readings import RigMotion
 
 _TRANSFORM_PATHS = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale")
-_ROTATION_PATHS = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}
 # Linear parts closer than this to a rotation count as one: matrices are in single precision.
 _NO_SCALE = 2e-5
 # Relative to a bone's matrix: shear above this is reported.
@@ -122,7 +122,7 @@ def _key_bone(
         scale = np.ones_like(location)
     else:
         location, rotation, scale = affine_chain.scaled_channels(matrices)
-    _write(armature, container, bone.name, location[:, 0], rotation[:, 0], scale[:, 0], times)
+    key_transforms(armature, container, bone.name, location[:, 0], rotation[:, 0], scale[:, 0], times)
     made = np.tile(np.eye(4), (len(times), 1, 1))
     made[:, :3, :3] = _rotations(rotation[:, 0]) * scale[:, 0, None]
     made[:, :3, 3] = location[:, 0]
@@ -135,7 +135,7 @@ def _key_rest(
     armature: bpy.types.Object, container: "bpy.types.Action | bpy.types.ActionChannelbag", name: str, times: np.ndarray
 ) -> None:
     still = np.zeros((len(times), 3))
-    _write(armature, container, name, still, np.tile([1.0, 0.0, 0.0, 0.0], (len(times), 1)), still + 1.0, times)
+    key_transforms(armature, container, name, still, np.tile([1.0, 0.0, 0.0, 0.0], (len(times), 1)), still + 1.0, times)
 
 
 def _key_chain(
@@ -154,10 +154,10 @@ def _key_chain(
     if wanted.jointed[index]:
         basis[:, :3, 3] = 0.0
     chain = affine_chain.split(basis[:, None, :3], None if extents is None else extents[index][None])
-    _write(armature, container, bone.name, chain.location[:, 0], chain.rotation[:, 0], chain.scale[:, 0], times)
+    key_transforms(armature, container, bone.name, chain.location[:, 0], chain.rotation[:, 0], chain.scale[:, 0], times)
     still = np.zeros_like(chain.location[:, 0])
     child_scale = np.broadcast_to(chain.child_scale[0], still.shape)
-    _write(armature, container, wanted.bones[index], still, chain.child_rotation[:, 0], child_scale, times)
+    key_transforms(armature, container, wanted.bones[index], still, chain.child_rotation[:, 0], child_scale, times)
     made = np.tile(np.eye(4), (len(times), 1, 1))
     made[:, :3, :3] = _rotations(chain.rotation[:, 0]) * chain.scale[:, 0, None]
     made[:, :3, 3] = chain.location[:, 0]
@@ -208,39 +208,3 @@ def _converted(bone: bpy.types.Bone, matrices: np.ndarray, parent: np.ndarray | 
         bone.convert_local_to_pose(Matrix(matrix.tolist()), bone.matrix_local, **of_parent, invert=invert)
         for matrix, of_parent in zip(matrices, parents, strict=True)
     ], dtype=np.float64)  # fmt: skip
-
-
-def _write(
-    armature: bpy.types.Object,
-    container: "bpy.types.Action | bpy.types.ActionChannelbag",
-    name: str,
-    location: np.ndarray,
-    rotation: np.ndarray,
-    scale: np.ndarray,
-    times: np.ndarray,
-) -> None:
-    """Key a pose bone's channels: location and scale (F, 3), rotation (F, 4) in the bone's own rotation mode."""
-    bone = armature.pose.bones[name]
-    path, values = rotation_values(bone.rotation_mode, rotation)
-    prefix = actions.bone_path(name)
-    for channel, columns in (("location", location), (path, values), ("scale", scale)):
-        actions.write_channels(container, f"{prefix}.{channel}", columns, times, name)
-
-
-def rotation_values(mode: str, rotation: np.ndarray) -> tuple[str, np.ndarray]:
-    """The rotation property of a pose bone in its rotation ``mode``, and its values (F, D) for continuous quaternions
-    ``rotation`` (F, 4)."""
-    path = _ROTATION_PATHS.get(mode, "rotation_euler")
-    if mode == "QUATERNION":
-        return path, rotation
-    if mode == "AXIS_ANGLE":
-        length = np.linalg.norm(rotation[:, 1:], axis=1)
-        angle = 2.0 * np.arctan2(length, rotation[:, 0])
-        axis = np.where(length[:, None] > 1e-9, rotation[:, 1:] / np.maximum(length, 1e-9)[:, None], [0.0, 1.0, 0.0])
-        return path, np.column_stack([angle, axis])
-    values, before = np.empty((len(rotation), 3)), None
-    for row, quaternion in enumerate(rotation):
-        turn = Quaternion(quaternion)
-        before = turn.to_euler(mode) if before is None else turn.to_euler(mode, before)
-        values[row] = before
-    return path, values

@@ -14,7 +14,7 @@ from ...blender.wording import counted
 from .added_bones import add_new_bones
 from .bone_keys import WantedPoses
 from .parts import Parts
-from .steps import Reading, apply_motion, armature_copy, new_action, remove_action
+from .steps import Reading, adding, apply_motion, armature_copy, new_action, remove_action
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def new_clips(
     body raises."""
     chosen, motion = reading.chosen, reading.motion
     made: list[bpy.types.Action] = []
-    with armature_copy(context, parts.armature, added) as copy:
+    with armature_copy(parts.armature, adding(context, added)) as copy:
         try:
             start = 0
             clips: dict[Clip | None, Clip] = {clip: clip for clip in chosen.others}

@@ -2,8 +2,9 @@
 """Add Helper Bones: extra bones for a rig, whose own bones do not change."""
 
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import bpy
@@ -22,10 +23,12 @@ from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
 from ...core.bone_placement import Placement
-from ...core.errors import BadScene
+from ...core.errors import BadScene, BadSettings
+from ...core.progress import Progress
 from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX
 from .bone_keys import WantedPoses
 from .clip_motion import apply_clips, new_clips
+from .driven_helpers import Drive, DrivenBones, drive_of
 from .keyable_bones import check_keyable
 from .notes import bare_notes, target_notes
 from .parts import Parts, parts_of
@@ -44,6 +47,7 @@ from .steps import (
 
 if TYPE_CHECKING:
     from ...core.decomposition.helper_bones import HelperBones
+    from ...core.imitation.driven_helpers import DrivenHelper
 
 # The smallest scale of a bone's pose divided by the largest: flatter bones carry no helpers.
 _FLATTEST = 0.1
@@ -54,94 +58,156 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
     PartialResult, yields (fraction, stage).
 
     The rig's own bones and their action do not change: the parent of a helper is the bone that shares most vertices
-    with it, and helpers are keyed in a copy of the action. Raises SkinningError, and then changes nothing.
+    with it, and helpers are keyed in a copy of the action, or driven. Raises SkinningError, and then changes nothing.
     """
-    from ...core.decomposition.helper_bones import add_helper_bones as solve
-
     begin, settings = time.perf_counter(), HelperSettings(**given)
+    if settings.driven and settings.bone_kind != "RIGID":
+        raise BadSettings("Driven helper bones only move and rotate. Set Bone Kind to Rigid")
     parts = parts_of(context, active, settings.armature, settings.target, weighted=True)
     check_armature(parts.armature)
-    check_keyable(parts.armature, ())
+    if not settings.driven:
+        check_keyable(parts.armature, ())
     if settings.bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
         check_even_scale(parts.mesh)
     locked = locked_by_group(parts.mesh, settings.locked_vertices)
     reading = yield from read_parts(context, parts, settings, deforming_bones(parts.armature))
-    before = reading.weights
-    rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
+    before, rest = reading.weights, rest_positions(parts.mesh.data)
+    steady = _steady_bones(reading.motion, before.names)
+    drive = drive_of(parts, reading.motion, before.names, steady) if settings.driven else None
     importance = reading.importance(rest)
-    solving = background.run_in_worker(
-        lambda progress: solve(
-            reading.animation,
-            rest,
-            matrices,
-            before.bones,
-            before.weights,
-            settings.bone_count,
-            bone_kind=settings.bone_kind,
-            max_influences=settings.max_influences,
-            own_weights=settings.own_weights,
-            locked_bones=before.locked,
-            locked_vertices=locked,
-            importance=importance,
-            progress=progress,
-        )
-    )
-    helpers = yield from background.part_of(solving, 0.4, 0.7, "Solving for helper bones")
+    solving = background.run_in_worker(partial(_solve, settings, reading, rest, locked, importance, drive))
+    solved = yield from background.part_of(solving, 0.4, 0.7, "Solving for helper bones")
+    helpers, driven, of_free = solved
     if not helpers.e_rms < helpers.e_rms_before:
-        raise _no_help(parts)
+        raise _no_help(parts, settings.driven)
     own_count = len(before.names)
     place = np.zeros(own_count + settings.bone_count, np.int64)
     kept = np.flatnonzero(np.bincount(helpers.bones[helpers.weights > 0], minlength=len(place))[own_count:])
     place[:own_count] = np.arange(own_count)
     place[own_count + kept] = own_count + np.arange(len(kept))
-    bones, transforms = place[helpers.bones], helpers.transforms[:, kept]
-    placement = _placement(reading, rest, helpers, bones, kept, settings.bone_kind)
-    steady = _steady_bones(reading.motion, before.names)
-    specs, chains = _helper_specs(parts, before.names, steady, bones, helpers.weights, placement, settings.bone_kind)
-    names = tuple(spec.name for spec in specs if spec.deforms)
-    rest_matrices = np.tile(np.eye(4), (len(kept), 1, 1))
-    rest_matrices[:, :3, :3], rest_matrices[:, :3, 3] = placement.axes, placement.heads
-    times = actions.key_times(context.scene, reading.animation.frame_numbers)
-    wanted = WantedPoses(
-        names,
-        matrices_in_armature_space(transforms, reading.motion) @ rest_matrices,
-        np.zeros(len(names), bool),
-        chains,
-        settings.bone_kind == "AFFINE",
-    )
-    after = _with_helpers(before, names)
+    bones = place[helpers.bones]
+    new: KeyedBones | DrivenBones
+    if drive is not None:
+        new = DrivenBones(context, parts, reading, drive, [driven[index] for index in kept.tolist()])
+    else:
+        placement = _placement(reading, rest, helpers, bones, kept, settings.bone_kind)
+        specs, chains = _helper_specs(
+            parts, before.names, steady, bones, helpers.weights, placement, settings.bone_kind
+        )
+        new = KeyedBones(context, parts, reading, specs, chains, placement, helpers.transforms[:, kept])
+    after = _with_helpers(before, new.names)
     rows = np.flatnonzero(helpers.changed)
     notes = [*reading.notes, *target_notes(parts, reading), *bare_notes(parts.mesh, before)]
     with ExitStack() as stack:
-        added: dict[Clip | None, Clip] = {clip: clip for clip in reading.chosen.others}
-        if reading.chosen.used:
-            copy, added = stack.enter_context(new_clips(context, parts, specs, wanted, reading, "helpers"))
-        else:
-            copy, action, _ = stack.enter_context(
-                new_motion(context, parts, specs, wanted, reading, times, None, "helpers")
-            )
-        old, new = stack.enter_context(plain_copy(parts)), stack.enter_context(plain_copy(parts, copy))
-        write_bone_weights(new, after, bones[rows], helpers.weights[rows], rows)
-        measuring = errors_of(context, parts, reading, old, new, copy, [(copy, added)])
+        copy, clips = stack.enter_context(new.shown())
+        old_mesh, new_mesh = stack.enter_context(plain_copy(parts)), stack.enter_context(plain_copy(parts, copy))
+        write_bone_weights(new_mesh, after, bones[rows], helpers.weights[rows], rows)
+        measuring = errors_of(context, parts, reading, old_mesh, new_mesh, copy, [(copy, clips)])
         errors, meter_before, meter = yield from measuring
         if meter_before is None or not meter.e_rms < meter_before.e_rms:
-            raise _no_help(parts)
+            raise _no_help(parts, settings.driven)
         check_unchanged(parts.mesh, len(rest))
-        if reading.chosen.used:
-            notes += apply_clips(context, parts.armature, specs, added)
-        else:
-            apply_motion(context, parts.armature, specs, action)
+        notes += new.apply()
     write_bone_weights(parts.mesh, after, bones[rows], helpers.weights[rows], rows)
     forget_figures(parts.mesh)
     parts.mesh.data.update()
     if len(kept) < settings.bone_count:
         notes.append(f"{settings.bone_count - len(kept)} more would not lower the error")
-    done = f'{counted(len(kept), "helper bone")} added to "{parts.armature.name}", '
-    done += f"{vertices_text(len(rows))} with new weights"
-    return finished(parts, "Helper Bones", done, reading, meter_before, meter, begin, notes, (), errors)
+    done = f"{counted(len(kept), 'driven helper bone' if settings.driven else 'helper bone')} added to "
+    done += f'"{parts.armature.name}", {vertices_text(len(rows))} with new weights'
+    return finished(
+        parts, "Helper Bones", done, reading, meter_before, meter, begin, notes, (), errors, of_free=of_free
+    )
 
 
-def _no_help(parts: Parts) -> BadScene:
+def _solve(
+    settings: HelperSettings,
+    reading: Reading,
+    rest: np.ndarray,
+    locked: np.ndarray,
+    importance: np.ndarray | None,
+    drive: Drive | None,
+    progress: Progress,
+) -> "tuple[HelperBones, list[DrivenHelper], float]":
+    """The helpers; with ``drive`` also as functions of the joints, and the share that they have of the gain of free
+    helpers in the same frames and poses, else −1."""
+    from ...core.decomposition.helper_bones import add_helper_bones as solve_free
+    from ...core.imitation.driven_solve import add_driven_helper_bones as solve_driven
+
+    weights = reading.weights
+    skin = reading.animation, rest, reading.motion.matrices, weights.bones, weights.weights
+    options: dict[str, Any] = {
+        "max_influences": settings.max_influences,
+        "own_weights": settings.own_weights,
+        "locked_bones": weights.locked,
+        "locked_vertices": locked,
+        "importance": importance,
+        "progress": progress,
+    }
+    if drive is None:
+        return solve_free(*skin, settings.bone_count, bone_kind=settings.bone_kind, **options), [], -1.0
+    found = solve_driven(*skin, drive.skeleton, drive.turns, drive.carriers, settings.bone_count, **options)
+    before, after = found.found.e_rms_before, found.found.e_rms
+    gain = before - found.e_rms_free
+    return found.found, found.helpers, max((before - after) / gain, 0.0) if gain > 0 else 0.0
+
+
+class KeyedBones:
+    """Helpers to add with their keyframes. names: of the bones; transforms (F, H, 3, 4) in the mesh's space."""
+
+    def __init__(
+        self,
+        context: bpy.types.Context,
+        parts: Parts,
+        reading: Reading,
+        specs: list[NewBone],
+        chains: dict[str, str],
+        placement: Placement,
+        transforms: np.ndarray,
+    ):
+        self._context, self._parts, self._reading, self._specs = context, parts, reading, specs
+        self.names = tuple(spec.name for spec in specs if spec.deforms)
+        rest = np.tile(np.eye(4), (len(self.names), 1, 1))
+        rest[:, :3, :3], rest[:, :3, 3] = placement.axes, placement.heads
+        self._wanted = WantedPoses(
+            self.names,
+            matrices_in_armature_space(transforms, reading.motion) @ rest,
+            np.zeros(len(self.names), bool),
+            chains,
+            bool(chains),
+        )
+        self._clips: dict[Clip | None, Clip] = {clip: clip for clip in reading.chosen.others}
+        self._action: bpy.types.Action | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[tuple[bpy.types.Object, dict[Clip | None, Clip]]]:
+        """A copy of the armature with the helpers, in no scene and removed at the end, and what it plays in each clip.
+        Their actions are removed if the body raises."""
+        given = self._context, self._parts, self._specs, self._wanted, self._reading
+        if self._reading.chosen.used:
+            with new_clips(*given, "helpers") as (copy, self._clips):
+                yield copy, self._clips
+        else:
+            times = actions.key_times(self._context.scene, self._reading.animation.frame_numbers)
+            with new_motion(*given, times, None, "helpers") as (copy, self._action, _):
+                yield copy, self._clips
+
+    def apply(self) -> list[str]:
+        """Add them to the armature itself, with the actions that were shown; returns notes."""
+        if self._reading.chosen.used:
+            return apply_clips(self._context, self._parts.armature, self._specs, self._clips)
+        assert self._action is not None
+        apply_motion(self._context, self._parts.armature, self._specs, self._action)
+        return []
+
+
+def _no_help(parts: Parts, driven: bool) -> BadScene:
+    if driven:
+        return BadScene(
+            f"No helper bone that follows the pose brings {object_label(parts.mesh)} closer to its target: what "
+            f'is left to correct does not depend on the pose of "{parts.armature.name}". Add helper bones without '
+            "Driven"
+        )
     return BadScene(
         f'No helper bone brings {object_label(parts.mesh)} closer to its target: "{parts.armature.name}" already '
         "follows it as closely as possible"

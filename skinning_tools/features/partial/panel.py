@@ -109,6 +109,9 @@ def _draw_solve(
     for each, place in declared.places.items():
         if each == "action_names" and settings.actions != "SELECTED":
             continue
+        # Keyed helper bones do not use them.
+        if each == "random_poses" and not getattr(settings, "driven", True):
+            continue
         if each == "locked_vertices" and mesh is not None:
             column.prop_search(settings, each, mesh, "vertex_groups", text="Locked Vertices")
         elif place == declared.stored:

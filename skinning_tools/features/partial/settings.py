@@ -141,6 +141,23 @@ class HelperSettings(PartialSettings, stored="skinning_partial.helpers"):
         tip="How the solve may change the rig's own weights",
         flag="--own-weights",
     )
+    driven = switch(
+        "Driven",
+        False,
+        tip="Drivers let the helper bones follow the rotations of the rig's own bones in every animation, instead of "
+        "keyframes that replay these. Less accurate in these. Rigid bones only",
+        flag="--driven",
+        help="drivers let the helper bones follow the rig's own bones in every animation, instead of keyframes",
+    )
+    random_poses = count(
+        "Random Poses",
+        60,
+        least=0,
+        soft_most=1000,
+        tip="For Driven: poses that are mixed of frames of the actions and count like one more action, to learn what "
+        "each joint does on its own. Only if the armature moves the target",
+        flag="--random-poses",
+    )
     locked_vertices = _locked_vertices
 
 

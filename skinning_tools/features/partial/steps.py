@@ -3,9 +3,10 @@
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import bpy
@@ -43,7 +44,8 @@ _ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 class PartialFigures:
     """The last solve, for the panel. title: the kind of solve; e_rms_before: −1 if unknown; frame_start, frame_end: the
     range read, of several clips the first and last frame of all; warning: "" unless the mesh is farther from its target
-    now; omissions: what Blender left out of what was read; clips…: the fields of the ClipErrors."""
+    now; omissions: what Blender left out of what was read; clips…: the fields of the ClipErrors; of_free: the share
+    that driven helper bones have of the gain of freely moving ones, −1 if they are not driven."""
 
     title: str
     target: str
@@ -59,10 +61,17 @@ class PartialFigures:
     clips_before: tuple[float, ...] = ()
     clips_after: tuple[float, ...] = ()
     clips_used: tuple[bool, ...] = ()
+    of_free: float = -1.0
 
     def figures(self) -> list[Figure]:
         clips = ClipErrors(self.clips, self.clips_before, self.clips_after, self.clips_used)
         before = Figure("E_RMS before", self.e_rms_before, "{:.4f}")
+        of_free = Figure(
+            "Gain of free helper bones",
+            self.of_free,
+            "{:.0%}",
+            line=f"{self.of_free:.0%} of the gain of free helper bones",
+        )
         return [
             Figure("Armature", self.armature, line=""),
             Figure("Target", self.target, line=""),
@@ -70,6 +79,7 @@ class PartialFigures:
             *([before] if self.e_rms_before >= 0 else []),
             Figure("E_RMS", self.e_rms, "{:.4f}"),
             Figure("Largest error", self.max_error, "{:.4f}"),
+            *([of_free] if self.of_free >= 0 else []),
             *clips.figures(),
         ]
 
@@ -136,7 +146,10 @@ def read_parts(
     if isinstance(settings, (WeightSettings, HelperSettings)):
         chosen = chosen_clips(context, parts, settings)
     if chosen.used:
-        poses = getattr(settings, "random_poses", 0) if chosen.follows and len(chosen.used) > 1 else 0
+        poses = getattr(settings, "random_poses", 0) if chosen.follows else 0
+        # Keyed helper bones have no motion beyond the actions; weights for one action alone need no more poses.
+        unlike = settings.driven if isinstance(settings, HelperSettings) else len(chosen.used) > 1
+        poses = poses if unlike else 0
         return (yield from _read_clips(context, parts, chosen, names, poses))
     frames = settings.frame_start, settings.frame_end, settings.frame_step
     numbers = moving_range(context.scene, *frames, object_label(parts.target))
@@ -232,8 +245,10 @@ def finished(
     notes: Sequence[str],
     ways: Sequence[str] = (),
     clips: ClipErrors | None = None,
+    of_free: float = -1.0,
 ) -> PartialResult:
-    """The result; stores its figures on the mesh object. ways: advice for the case that the error has grown."""
+    """The result; stores its figures on the mesh object. ways: advice for the case that the error has grown. of_free:
+    as in PartialFigures."""
     clips = clips or ClipErrors()
     numbers = reading.animation.frame_numbers
     e_rms, before = float(meter.e_rms), -1.0 if meter_before is None else float(meter_before.e_rms)
@@ -255,6 +270,7 @@ def finished(
         clips_before=clips.before,
         clips_after=clips.after,
         clips_used=clips.used,
+        of_free=of_free,
     )
     write_record(parts.mesh, FIGURES_PROPERTY, figures)
     return PartialResult(parts.mesh.name, done, figures, time.perf_counter() - begin, tuple(notes))
@@ -283,7 +299,7 @@ def new_motion(
 ) -> Iterator[tuple[bpy.types.Object, bpy.types.Action, tuple[dict[str, np.ndarray], float]]]:
     """A copy of the armature, in no scene and removed at the end, with the bones ``added`` and the ``wanted`` motion;
     its new action, which is removed if the body raises; and the result of ``write_poses``."""
-    with armature_copy(context, parts.armature, added) as copy:
+    with armature_copy(parts.armature, adding(context, added)) as copy:
         action, made = new_action(copy, parts.armature, wanted, reading.motion, times, extents, ending)
         try:
             yield copy, action, made
@@ -294,16 +310,21 @@ def new_motion(
 
 @contextmanager
 def armature_copy(
-    context: bpy.types.Context, armature: bpy.types.Object, added: Sequence[NewBone]
+    armature: bpy.types.Object, add: Callable[[bpy.types.Object], None] | None
 ) -> Iterator[bpy.types.Object]:
-    """A copy of the armature, in no scene and removed at the end, with the bones ``added``."""
+    """A copy of the armature, in no scene and removed at the end. add: adds bones to it."""
     with ExitStack() as undo:
         copy = armature.copy()
-        undo.callback(_remove_armature, copy, keep_data=not added)
-        if added:
+        undo.callback(_remove_armature, copy, keep_data=add is None)
+        if add is not None:
             copy.data = armature.data.copy()
-            add_new_bones(context, copy, added)
+            add(copy)
         yield copy
+
+
+def adding(context: bpy.types.Context, added: Sequence[NewBone]) -> Callable[[bpy.types.Object], None] | None:
+    """For ``armature_copy``: adds the bones; None if there are none."""
+    return partial(add_new_bones, context, specs=added) if added else None
 
 
 def new_action(

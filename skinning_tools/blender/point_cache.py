@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...blender.written_files import Kind, Target
+from .written_files import Kind, Target
 
 _HEAD = struct.Struct("<12siiffi")
 _MAGIC = b"POINTCACHE2\0"

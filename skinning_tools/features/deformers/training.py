@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Save Training Set: poses of the rig as an action, and the shape of the mesh in each as a point cache.
+
+Learned deformers in engines are trained from such pairs.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...blender import actions, background
+from ...blender.bodies import deforming_bones
+from ...blender.bone_weights import read_bone_weights
+from ...blender.character import mesh_meant
+from ...blender.figures import Figure, Result
+from ...blender.point_cache import CACHE, point_cache
+from ...blender.pose_keys import key_transforms
+from ...blender.preconditions import unmet
+from ...blender.skeletons import skeleton_of
+from ...blender.skin_reader import rest_positions
+from ...blender.written_files import claim_named
+from ...core.errors import BadScene
+from .bake import check_bakeable
+from .joint_ranges import joint_ranges
+from .made_poses import made_poses
+from .posed_rig import check_memory, posed_rig
+from .settings import TrainingSettings
+from .teacher import teacher_of
+
+_ENDING = ".pc2"
+# The first frame is the rest pose.
+_FIRST = 1
+
+
+@dataclass(frozen=True)
+class TrainingSet(Result):
+    """What was saved. poses: beside the rest pose; shrunk: how many were made milder."""
+
+    object_name: str
+    armature: str
+    action: str
+    what: str
+    poses: int
+    vertex_count: int
+    shrunk: int
+    path: Path
+    remarks: tuple[str, ...]
+    seconds: float
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.remarks
+
+    def figures(self) -> list[Figure]:
+        return [
+            Figure("Object", self.object_name),
+            Figure("Armature", self.armature, line=""),
+            Figure("Poses", self.poses),
+            Figure("Vertices", self.vertex_count),
+            Figure("Effect", self.what, line=f"with {self.what}"),
+            Figure("Action", self.action, line=f'in the action "{self.action}"'),
+            Figure("File", str(self.path), line=f"and in {self.path}"),
+            Figure("Made milder", self.shrunk, line="", if_any=True),
+        ]
+
+
+def save_training_set(
+    context: bpy.types.Context, active: bpy.types.Object | None, filepath: str = "", **given: Any
+) -> background.Steps:
+    """Generator: make poses by the TrainingSettings ``given``, and save them as a new action, which nothing plays yet,
+    and the mesh with its deformers in each as a PC2 file, in its object space; returns a TrainingSet, yields (fraction,
+    stage).
+
+    Action and file begin with the rest pose, at frame 1. Raises SkinningError, and then leaves nothing.
+    """
+    begin, settings = time.perf_counter(), TrainingSettings(**given)
+    check_bakeable(context, active)
+    mesh = mesh_meant(context, active)
+    assert mesh is not None
+    teacher = teacher_of(context, mesh)
+    armature, names = teacher.armature, deforming_bones(teacher.armature)
+    if not names:
+        raise unmet("NO_DEFORMING_BONE", armature=armature)
+    _check_free(armature, names)
+    count = settings.pose_count
+    check_memory(mesh, count)
+    weights = read_bone_weights(mesh, armature, names)
+    if not weights.bound.any():
+        raise unmet("NO_GROUP_OF_A_BONE", object=mesh, armature=armature)
+    target = claim_named(filepath, CACHE, _ENDING)
+    skeleton = skeleton_of(armature, names)
+    with posed_rig(context, teacher, names) as rig:
+        rest = rig.in_armature(rest_positions(mesh.data))
+        skin = rest, weights.bones, weights.weights
+        looking = joint_ranges(context, armature, names, skeleton, skin, rig.mesh)
+        ranges, played, notes = yield from background.part_of(looking, 0.0, 0.1)
+        posing = made_poses(rig, skeleton, ranges, played, count, settings.seed, weights)
+        turns, frames, shrunk = yield from background.part_of(posing, 0.1, 0.95, "Posing")
+        still = np.tile([1.0, 0.0, 0.0, 0.0], (1, len(names), 1))
+        at_rest = rig.shape(np.tile(np.eye(3, 4), (len(names), 1, 1)))
+        back = np.linalg.inv(rig.to_armature)
+    owner = {"mesh": mesh.name, "armature": armature.name, "seed": settings.seed}
+    with point_cache(target, owner, frames.shape[1], count + 1) as write:
+        for shape in (at_rest, *frames):
+            write(shape @ back[:3, :3].T + back[:3, 3])
+    # Last, since nothing after it fails.
+    action = _write_action(context, armature, f"{mesh.name}_training", names, np.concatenate([still, turns]))
+    return TrainingSet(
+        mesh.name,
+        armature.name,
+        action.name,
+        teacher.what,
+        count,
+        frames.shape[1],
+        shrunk,
+        target.path,
+        tuple(notes),
+        time.perf_counter() - begin,
+    )
+
+
+def _check_free(armature: bpy.types.Object, names: Sequence[str]) -> None:
+    """Raises BadScene if keys of deforming bones would not pose them as the poses are made."""
+    animation = armature.animation_data
+    driven = [curve.data_path for curve in animation.drivers] if animation is not None else []
+    moved = dict.fromkeys(bone.name for name in names for bone in _with_parents(armature.data.bones[name]))
+    for name in moved:
+        constraint = next((each for each in armature.pose.bones[name].constraints if _acts(each)), None)
+        what = f'the constraint "{constraint.name}"' if constraint is not None else ""
+        if any(path.startswith(actions.bone_path(name)) for path in driven):
+            what = "a driver"
+        if not armature.data.bones[name].use_inherit_rotation and armature.data.bones[name].parent is not None:
+            what = "the missing Inherit Rotation"
+        if what:
+            raise BadScene(
+                f'An action cannot pose the deforming bones of "{armature.name}" alone: {what} of the bone "{name}" '
+                "also decides. Use the skeleton as it is exported, without controls"
+            )
+
+
+def _acts(constraint: bpy.types.Constraint) -> bool:
+    """Whether a constraint moves its bone from a made pose, which is within the limits of rotations."""
+    limit = constraint.type == "LIMIT_ROTATION" and constraint.owner_space == "LOCAL"
+    return constraint.enabled and constraint.influence > 0 and not limit
+
+
+def _with_parents(bone: bpy.types.Bone) -> list[bpy.types.Bone]:
+    return [bone, *bone.parent_recursive]
+
+
+def _write_action(
+    context: bpy.types.Context, armature: bpy.types.Object, name: str, names: Sequence[str], turns: np.ndarray
+) -> bpy.types.Action:
+    """An action with the turns (F, P, 4) of the bones against their parents; their other parents are at rest."""
+    copy = armature.copy()
+    try:
+        copy.animation_data_clear()
+        action = actions.new_action(copy, name)
+        action.use_fake_user = True
+        container = actions.curve_container(copy)
+        assert container is not None
+        times = actions.key_times(context.scene, _FIRST + np.arange(len(turns), dtype=np.float64))
+        place = {each: index for index, each in enumerate(names)}
+        moved = dict.fromkeys(bone.name for each in names for bone in _with_parents(armature.data.bones[each]))
+        still = np.tile([1.0, 0.0, 0.0, 0.0], (len(turns), 1))
+        zero = np.zeros((len(turns), 3))
+        for each in moved:
+            rotation = turns[:, place[each]] if each in place else still
+            key_transforms(copy, container, each, zero, rotation, zero + 1.0, times)
+        if hasattr(action, "slots"):
+            action.slots[0].name_display = armature.name
+    finally:
+        bpy.data.objects.remove(copy)
+    return action
