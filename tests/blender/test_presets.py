@@ -289,4 +289,5 @@ def test_more_residual_shapes_than_the_source_allows(scene, capsys):
     given = {"bone_count": 4, "iterations": 3, "residual_shapes": scene.skinning_conversion.residual_shapes}
     assert bpy.ops.skinning.convert_animation(**given) == {"FINISHED"}
     assert note in capsys.readouterr().out
-    assert len(bpy.data.objects["Flag_skinned"].data.shape_keys.key_blocks) == 9
+    # With the basis and the offset.
+    assert len(bpy.data.objects["Flag_skinned"].data.shape_keys.key_blocks) == 10

@@ -33,6 +33,8 @@ from .teacher import Teacher, teacher_of
 _TEST_SHARE, _LEAST_TESTS = 6, 10
 # Less than this share of the mesh's diagonal (root mean square) is no effect.
 _NO_EFFECT = 1e-6
+# The share of the deformers' effect below which it is hardly worth the loss of the rest.
+_LITTLE = 0.1
 
 
 def check_bakeable(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
@@ -148,6 +150,8 @@ def bake_deformers(context: bpy.types.Context, active: bpy.types.Object | None, 
     )
     write_record(mesh.data, FIGURES, record)
     remarks = [*notes, *notes_on_users(mesh), f"{teacher.what} off, earlier weights kept for Restore Weights"]
+    if share < _LITTLE:
+        remarks.insert(0, "almost nothing is imitated: use Restore Weights, or add helper bones")
     unbound = int(np.count_nonzero(~before.bound))
     if unbound:
         remarks.append(f"{vertices_text(unbound)} without weights stay so")

@@ -41,6 +41,8 @@ cache, to train a learned deformer"""
 
     bl_idname = "skinning.save_training_set"
     bl_label = "Save Training Set"
+    # The action stays in the scene.
+    bl_options = {"REGISTER", "UNDO"}
 
     filename_ext = ".pc2"
     settings = TrainingSettings
