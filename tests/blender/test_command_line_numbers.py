@@ -22,7 +22,7 @@ REAL = ("0", "-1", "1e9", "3e38", "-3e38", "1e39", "1e308", "nan", "-inf", "inf"
 VALUES = {arguments.whole_number: WHOLE, arguments.frame_number: FRAME, arguments.number: REAL}
 # What takes its time, as was asked for: rounds without end, and every frame that Blender has.
 PATIENT = {("--iterations", "99999"), ("--iterations", "2147483647"), ("--frame-end", "1048574")}
-PATIENT |= {("--frame-start", "-1048574")}
+PATIENT |= {("--frame-start", "-1048574"), ("--poses", "99999"), ("--poses", "2147483647")}
 # Memory in addition to that of the process at the beginning.
 MOST_BYTES = 2 << 30
 
@@ -42,6 +42,8 @@ NEEDED = {
     "transfer-weights": ("tube", "--object", "Sleeve", "--source", "Arm"),
     "compress-weights": ("tube", "--object", "Arm"),
     "partition-rigid": ("tube", "--object", "Arm"),
+    "bake-deformers": ("smoothed", "--object", "Limb", "--poses", "20"),
+    "save-training-set": ("smoothed", "--object", "Limb", "--poses", "4", "--cache", "set.pc2"),
     "add-bone-links": ("bar", "--object", "Bar", "--all-joints"),
     "add-bulge-bone": ("bar", "--object", "Bar", "--bone", "fore.L"),
 }
@@ -77,7 +79,7 @@ def test_the_table_has_every_number():
 @pytest.fixture(scope="module")
 def shots(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("shots")
-    found = {name: folder / f"{name}.blend" for name in ("flag", "face", "limb", "tube", "bar")}
+    found = {name: folder / f"{name}.blend" for name in ("flag", "face", "limb", "smoothed", "tube", "bar")}
     moving_meshes.saved_flag(found["flag"])
     shape_key_scenes.face()
     bpy.ops.wm.save_as_mainfile(filepath=str(found["face"]))
@@ -91,6 +93,8 @@ def shots(tmp_path_factory) -> dict[str, Path]:
         eigenskin_scenes.pose(rig, [("lower", "X", degrees)])
         rig.pose.bones["lower"].keyframe_insert("rotation_quaternion", frame=frame)
     bpy.ops.wm.save_as_mainfile(filepath=str(found["limb"]))
+    limb.modifiers.new("Smooth", "CORRECTIVE_SMOOTH")
+    bpy.ops.wm.save_as_mainfile(filepath=str(found["smoothed"]))
     arm, _ = skinned_meshes.rigged_tube()
     sleeve = scenes.link(arm.copy())
     sleeve.name, sleeve.data = "Sleeve", arm.data.copy()
@@ -125,6 +129,7 @@ def little_memory():
 @pytest.mark.parametrize(("name", "option", "value"), CASES)
 def test_a_number_gives_a_result_or_a_reason(shots, tmp_path, capfd, caplog, name, option, value):
     shot, *needed = NEEDED[name]
+    needed = [str(tmp_path / each) if each.endswith(".pc2") else each for each in needed]
     given = [name, *needed, "--input", str(shots[shot]), "--output", str(tmp_path / "out.blend"), "--quiet"]
     with little_memory():
         code = command_line.main([*given, f"{option}={value}"])

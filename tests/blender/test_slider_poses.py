@@ -142,6 +142,14 @@ def pose_of(table: dict, values: dict[str, float]) -> dict[str, np.ndarray]:
     return pose
 
 
+def _rounding(bone: bpy.types.PoseBone) -> float:
+    """Damped Track and Locked Track take their angles from a cosine in single precision, which a few operations have
+    rounded: the smaller the angle, the less exact."""
+    single = float(np.finfo(np.float32).eps)
+    swing, twist = (bone.bone.matrix_local.inverted() @ bone.matrix).to_quaternion().to_swing_twist("Y")
+    return ROUNDING + 8 * single / max(min(swing.angle, abs(twist)), single**0.5)
+
+
 @pytest.mark.parametrize("body", [False, True])
 def test_table_gives_the_pose(rig, tmp_path, body):
     if body:
@@ -158,7 +166,7 @@ def test_table_gives_the_pose(rig, tmp_path, body):
         played(skinned(), rig, **values)
         shown = rig.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones
         for name, matrix in pose_of(table, values).items():
-            np.testing.assert_allclose(matrix, shown[name].matrix, atol=ROUNDING)
+            np.testing.assert_allclose(matrix, shown[name].matrix, atol=_rounding(shown[name]))
 
 
 def test_table_replaces_only_its_own_file(rig, tmp_path):

@@ -337,6 +337,8 @@ def _foreign(stage: Path, ending: str) -> bytes:
         return b'{"schema": "another", "frames": [1, 2]}'
     if ending == ".csv":
         return b"shot,status\nsc01,final\n"
+    if ending == ".glb":
+        return b"glTF\x02\x00\x00\x00 of another program"
     names = {".blend": "library.blend", ".png": "texture.png", ".pc2": "cloth.pc2"}
     return (stage / names[ending]).read_bytes()
 
@@ -387,12 +389,15 @@ def file_options(parser: argparse.ArgumentParser) -> list[tuple[str, argparse.Ac
 
 def option_attempts(parser: argparse.ArgumentParser) -> Iterator[Attempt]:
     """Every option of every subcommand that names a file to write, against what must stay."""
-    endings = {"report": ".json", "curve": ".png"}
+    endings = {"report": ".json", "curve": ".png", "file": ".glb", "cache": ".pc2"}
     for name, action in file_options(parser):
         if action.type.written and not (name == "convert-shots" and action.dest == "output"):
             ending = endings.get(action.dest, ".csv" if name == "gather-reports" else ".blend")
             place = Place(f"{name} {action.option_strings[0]}", ending, _runner(parser, name, action))
             for role in (INPUT, LIBRARY, SAME_SORT, OWN_IN_USE):
+                # A scene refers to no glTF file: what it reads of one is in the scene.
+                if (role, ending) == (OWN_IN_USE, ".glb"):
+                    continue
                 yield Attempt(place, role, LINK)
 
 
@@ -411,6 +416,9 @@ def _runner(parser: argparse.ArgumentParser, name: str, action: argparse.Action)
             given += ["--output", str(stage / ("out" if name == "convert-shots" else "other.blend"))]
         if action.dest == "curve":
             given += ["--target-error=900"]
+        for dest, ending in (("file", "glb"), ("cache", "pc2")):
+            if dest in destinations and action.dest != dest:
+                given += [f"--{dest}", str(stage / f"other.{ending}")]
         for each in destinations.values():
             if not each.option_strings:
                 given.append(str(stage / ("reports" if each.dest == "folder" else "shot.blend")))

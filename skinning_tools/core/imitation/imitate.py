@@ -80,6 +80,9 @@ def imitate(
         raise BadSettings("Poses, turns and weights do not belong to the same mesh and skeleton")
     if max_influences < 1 or helper_count < 0:
         raise BadSettings("At least one influence is needed, and no fewer than 0 helper bones")
+    # No vertex can have more, and no more helpers can each move one.
+    helper_count = min(helper_count, count)
+    max_influences = min(max_influences, bone_count + helper_count)
     locked = np.zeros(bone_count, bool) if locked_bones is None else np.asarray(locked_bones, bool)
     solver = _Solver(rest, edges, frames, skeleton, turns, bones, weights, max_influences, locked, helper_count)
     if helper_count:

@@ -79,6 +79,7 @@ def save_training_set(
     Action and file begin with the rest pose, at frame 1. Raises SkinningError, and then leaves nothing.
     """
     begin, settings = time.perf_counter(), TrainingSettings(**given)
+    target = claim_named(filepath, CACHE, _ENDING)
     check_bakeable(context, active)
     mesh = mesh_meant(context, active)
     assert mesh is not None
@@ -92,7 +93,6 @@ def save_training_set(
     weights = read_bone_weights(mesh, armature, names)
     if not weights.bound.any():
         raise unmet("NO_GROUP_OF_A_BONE", object=mesh, armature=armature)
-    target = claim_named(filepath, CACHE, _ENDING)
     skeleton = skeleton_of(armature, names)
     with posed_rig(context, teacher, names) as rig:
         rest = rig.in_armature(rest_positions(mesh.data))

@@ -65,7 +65,7 @@ def _compared(active: bpy.types.Object | None) -> Face:
     """Raises BadScene if there is nothing to compare."""
     face = face_of(active)
     if face is None:
-        raise BadScene("This is no face that was converted from shape keys. Select its mesh or its armature")
+        raise BadScene("This is no face that was converted from shape keys, neither its mesh nor its armature")
     if face.source is None:
         raise BadScene(
             f'The source of "{face.mesh.name}" was renamed or deleted, so there is nothing to compare. Restore its name'
