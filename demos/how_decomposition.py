@@ -115,7 +115,7 @@ def draw_convergence(path: Path, sequences: list[Sequence], sweeps: int) -> Path
         for label, (method, color, line) in METHODS.items():
             settings = Settings(sequence.bones, iterations=sweeps, method=method)
             history = decompose(sequence.animation, settings).history
-            axes.plot(np.arange(1, sweeps + 1), history, line, color=color, label=label)
+            axes.plot(np.arange(1, len(history) + 1), history, line, color=color, label=label)
             print(f"{sequence.title}, {label}: E_RMS {history[-1]:.3f}")
         if sequence.paper:
             axes.plot(15, sequence.paper, "D", color=ORANGE, markeredgecolor="black", label="reported in the paper")

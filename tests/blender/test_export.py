@@ -267,6 +267,15 @@ def test_the_result_is_selected(active, mode):
     assert bpy.context.object.name == "Tube_rig"
 
 
+def test_an_armature_in_no_collection_cannot_be_selected():
+    ob = conversion(iterations=1)
+    rig = ob.find_armature()
+    for collection in list(rig.users_collection):
+        collection.objects.unlink(rig)
+    refusals.refused("select_for_export", "NOT_IN_SCENE")
+    assert bpy.context.view_layer.objects.active == ob
+
+
 def test_a_hidden_armature_in_pose_mode(tmp_path):
     conversion()
     rig = bpy.data.objects["Tube_rig"]

@@ -18,7 +18,7 @@ from ...blender.conversions import result_of
 from ...blender.error_display import shows_colors
 from ...blender.figures import Figure, Result
 from ...blender.lengths import length_text
-from ...blender.preconditions import object_label
+from ...blender.preconditions import check_visible, object_label
 from ...blender.skin_reader import armature_modifier, bone_names, check_skinned, meshes_of
 from ...blender.vertex_groups import read_weights
 from ...blender.visibility import leave_mode
@@ -132,11 +132,14 @@ def select_character(context: bpy.types.Context, active: bpy.types.Object | None
     """Select the objects that an export needs, and nothing else, for Blender's own exporters; the armature becomes
     active. Returns the line to report."""
     objects = character(context, active)
+    armature, layer = objects[0], context.view_layer
+    if armature not in layer.objects.values():
+        check_visible(context.scene, layer, armature)
     leave_mode(context)
-    for ob in context.view_layer.objects:
-        ob.select_set(ob in objects, view_layer=context.view_layer)
-    context.view_layer.objects.active = objects[0]
-    return f"{objects[0].name}: selected with {counted(len(objects) - 1, 'mesh', 'meshes')} for an export"
+    for ob in layer.objects:
+        ob.select_set(ob in objects, view_layer=layer)
+    layer.objects.active = armature
+    return f"{armature.name}: selected with {counted(len(objects) - 1, 'mesh', 'meshes')} for an export"
 
 
 def export(
