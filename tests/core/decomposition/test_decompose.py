@@ -19,6 +19,7 @@ from skinning_tools.core.decomposition import (
 )
 from skinning_tools.core.errors import BadAnimation, BadMesh, BadSettings, Cancelled
 from skinning_tools.core.solve_effort import effort_of
+from skinning_tools.core.threads import end_threads
 
 from .sequences import boxes, sheet
 
@@ -360,9 +361,12 @@ def test_progress_rises_to_one_and_names_its_stages():
 @pytest.mark.parametrize("when", [0.0, 0.12, 0.5, 0.93])
 def test_cancel_at_any_time(when):
     frames, triangles = sheet(80, 80)
+    # The threads that help stay for the next solve, and can be ended.
+    end_threads()
     before = threading.active_count()
     with pytest.raises(Cancelled):
         decompose(Animation(frames, triangles), Settings(bone_count=4, iterations=3), lambda done, stage: done < when)
+    end_threads()
     assert threading.active_count() == before
 
 
