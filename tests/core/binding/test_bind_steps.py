@@ -294,6 +294,17 @@ def test_equal_weights_stay_or_go_together():
     assert weights.tolist() == [[1, 0]]
 
 
+def test_a_bone_leaves_without_a_jump():
+    """Between two neighbors on a thick body, the third and the fourth bone change places."""
+    steps = hops(Skeleton(np.zeros((5, 3)), np.ones((5, 3)), [-1, 0, 1, 2, 3]))
+    given_weights = np.stack([[0.4, 0.3, 0.15 + t, 0.15 - t] for t in (-1e-4, 1e-4)])
+    order = np.argsort(-given_weights, axis=1)
+    bones, weights = limited(order, np.take_along_axis(given_weights, order, axis=1), 3, steps)
+    dense = np.zeros((2, 5))
+    np.add.at(dense, (np.arange(2)[:, None], bones), weights)
+    assert abs(dense[0] - dense[1]).max() < 0.01
+
+
 # Joints and tetrahedra
 
 
