@@ -8,7 +8,7 @@ from .command import COMMANDS
 
 FEATURE = Feature(
     group="Binding and weights",
-    guide="binding.md",
+    guide="joint_helpers.md",
     settings=(settings,),
     operators=(operators,),
     panels=(panel,),

@@ -9,7 +9,7 @@ from .gltf_weights import GltfWeights
 
 FEATURE = Feature(
     group="Binding and weights",
-    guide="binding.md",
+    guide="weights.md",
     settings=(settings, weight_view, weight_view_refresh),
     operators=(operators,),
     panels=(panel, weight_view_panel),
