@@ -21,7 +21,8 @@ from .containment import Falloff, Volume, check_volumes
 from .diffusion import SPARE, diffuse, limited
 from .distances import BoneDistances
 from .influence_rows import matrix_influences
-from .parts import attached, contacts, with_parts
+from .loose_parts import attached
+from .parts import contacts, with_parts
 from .rigid import nearest_bones
 from .segments import Segments, segments_of
 from .skeleton import hops

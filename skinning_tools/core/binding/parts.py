@@ -2,7 +2,6 @@
 """Loose parts of a body: one that several bones run in bends, one that encloses a bone follows it whole, and any other
 follows what it touches, as eyes, teeth, buckles and swords do."""
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,20 +24,11 @@ _FAR = 2.0
 # A part that holds less of any bone than this share of its own size touches it by chance.
 _ENCLOSES = 0.1
 
-# Voxels that share a face or an edge, and the voxel itself.
-_BESIDE = [step for step in itertools.product((-1, 0, 1), repeat=3) if np.abs(step).sum() <= 2]
-
 # Of the bones that run in a part, those up to this share farther than the nearest one take part.
 _MARGIN = 0.1
 
 # Clothes overlap up to this share of the diagonal.
 _OVERLAP = 0.02
-
-# Rows that are compared with each other.
-_MOST_ROWS = 200
-
-# Rows that differ from the others as much, to this sum of weights, are alike.
-_SAME = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,43 +79,19 @@ def parts_of(body: Body, skeleton: Skeleton, solid: Solid) -> Parts:
         return Parts(of_place, bones, np.zeros(1, bool), ~held, pieces, grid, no_voxels, (nothing, nothing))
     loose = np.zeros(count, dtype=bool)
     skins = []
-    stations, owners, spans, spacing = _stations(skeleton, grid)
-    ancestors = lineage(skeleton)
-    station_voxels, head_voxels = grid.voxels(stations), grid.voxels(skeleton.heads)
-    places = _split(of_place, count)
+    stations = _Stations(skeleton, grid)
+    places = by_label(of_place, count)
     part_of_triangle = of_place[body.place_triangles[:, 0]] if len(body.place_triangles) else np.zeros(0, int)
-    triangles = _split(part_of_triangle, count)
+    triangles = by_label(part_of_triangle, count)
     for part in range(count):
+        points = body.points[places[part]]
         surface = grid.surface(body.points, body.place_triangles[triangles[part]])
-        skins.append(np.unique(np.concatenate([grid.voxels(body.points[places[part]]), surface]), axis=0))
-        box = _Box(skins[-1], grid.size)
-        inside = box.holds(station_voxels)
-        lengths = np.bincount(owners[inside], spacing[owners[inside]], len(skeleton))
-        size = np.linalg.norm(np.ptp(body.points[places[part]], axis=0))
-        lengths[lengths < _ENCLOSES * np.minimum(size, skeleton.lengths)] = 0
-        held[part] = lengths > 0
-        if not held[part].any():
-            loose[part] = True
-            continue
-        heads = box.holds(head_voxels)
-        widths = np.zeros(len(skeleton))
-        np.maximum.at(widths, owners[inside], box.widths(station_voxels[inside]))
-        ends = np.tile([1.0, 0.0], (len(skeleton), 1))
-        np.minimum.at(ends[:, 0], owners[inside], spans[inside, 0])
-        np.maximum.at(ends[:, 1], owners[inside], spans[inside, 1])
-        # Beyond an opening, as of a sleeve, it goes on for a radius.
-        more = widths / np.maximum(skeleton.lengths, grid.size)
-        ends = np.clip(ends + np.outer(more, [-1, 1]), 0, 1)
-        pieces[part, held[part]] = ends[held[part]]
-        if (lengths[held[part]] > np.minimum(_FAR * widths, _MOSTLY * skeleton.lengths)[held[part]]).sum() < 2:
-            # A part turns about the joint that is in it.
-            own = heads & held[part]
-            runs = np.where(own if own.any() else held[part], lengths, 0)
-            longest = (runs > 0) & (runs >= runs.max() - grid.size)
-            first = common_ancestors(longest[None], skeleton)[0]
-            # Left and right alike, and no bone between them: it bends.
-            alike = longest.sum() > 1 and not ancestors[longest][:, first].all()
-            bones[part] = -1 if alike else first
+        skins.append(np.unique(np.concatenate([grid.voxels(points), surface]), axis=0))
+        run = stations.run_in(_Box(skins[-1], grid.size), float(np.linalg.norm(np.ptp(points, axis=0))))
+        held[part] = run.held
+        loose[part] = not run.held.any()
+        pieces[part, held[part]] = run.pieces[held[part]]
+        bones[part] = run.only_bone()
     if loose.all():
         loose[:] = False
         held[:], pieces[:] = True, (0, 1)
@@ -165,7 +131,7 @@ def contacts(body: Body, parts: Parts, owners: np.ndarray) -> np.ndarray:
     bending = np.flatnonzero((parts.bones < 0) & ~parts.loose)
     if len(bending) < 2 or (owners == owners[0]).all():
         return np.zeros((0, 2), dtype=int)
-    places, voxel_lists = _split(parts.of_place, len(parts.bones)), _split(parts.skin[1], len(parts.bones))
+    places, voxel_lists = by_label(parts.of_place, len(parts.bones)), by_label(parts.skin[1], len(parts.bones))
     found = [np.zeros((0, 2), dtype=int)]
     for part in bending:
         own = places[part]
@@ -205,107 +171,72 @@ class _Box:
         return self._size * distance_transform_edt(self.filled)[tuple((voxels - self._low).T)]
 
 
-def _stations(skeleton: Skeleton, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Points (S, 3) along the bones, a voxel apart, the bone of each (S,), from which share of its length to which each
-    stands for it (S, 2), and (P,) how far they are apart."""
-    counts = np.clip(np.ceil(skeleton.lengths / grid.size), 1, sum(grid.shape)).astype(int)
-    owners = np.repeat(np.arange(len(skeleton)), counts)
-    rank = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    spans = np.column_stack([rank, rank + 1]) / counts[owners, None]
-    points = skeleton.heads[owners] + spans.mean(axis=1)[:, None] * (skeleton.tails - skeleton.heads)[owners]
-    # A bone without a length is as long as its voxel.
-    return points, owners, spans, np.maximum(skeleton.lengths / counts, 1e-3 * grid.size)
+class _Stations:
+    """Points along the bones, a voxel apart, each of which stands for the piece of its bone around it."""
+
+    def __init__(self, skeleton: Skeleton, grid: Grid):
+        self.skeleton, self.size = skeleton, grid.size
+        counts = np.clip(np.ceil(skeleton.lengths / grid.size), 1, sum(grid.shape)).astype(int)
+        self._owners = np.repeat(np.arange(len(skeleton)), counts)
+        rank = np.arange(len(self._owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+        # From which share of the bone's length to which.
+        self._spans = np.column_stack([rank, rank + 1]) / counts[self._owners, None]
+        points = skeleton.heads[self._owners] + self._spans.mean(axis=1)[:, None] * skeleton.axes[self._owners]
+        self._voxels, self._head_voxels = grid.voxels(points), grid.voxels(skeleton.heads)
+        # A bone without a length is as long as its voxel.
+        self._spacing = np.maximum(skeleton.lengths / counts, 1e-3 * grid.size)
+        self.ancestors = lineage(skeleton)
+
+    def run_in(self, box: "_Box", size: float) -> "_Run":
+        """Where the bones run in a part of the given size."""
+        count = len(self.skeleton)
+        inside = box.holds(self._voxels)
+        owners = self._owners[inside]
+        lengths = np.bincount(owners, self._spacing[owners], count)
+        lengths[lengths < _ENCLOSES * np.minimum(size, self.skeleton.lengths)] = 0
+        widths, pieces = np.zeros(count), np.tile([1.0, 0.0], (count, 1))
+        if lengths.any():
+            np.maximum.at(widths, owners, box.widths(self._voxels[inside]))
+            np.minimum.at(pieces[:, 0], owners, self._spans[inside, 0])
+            np.maximum.at(pieces[:, 1], owners, self._spans[inside, 1])
+            # Beyond an opening, as of a sleeve, it goes on for a radius.
+            more = widths / np.maximum(self.skeleton.lengths, self.size)
+            pieces = np.clip(pieces + np.outer(more, [-1, 1]), 0, 1)
+        return _Run(self, lengths, widths, pieces, box.holds(self._head_voxels))
 
 
-def attached(body: Body, parts: Parts, bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``bones`` and ``weights`` (W, M) with one row for all places of a loose part: of a place that it touches.
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """The bones in one part: lengths (P,) inside, the part's radius (P,) about them, pieces (P, 2) from which share of
+    their length to which, heads (P,) bool: the head is inside."""
 
-    It is a place of the part that it touches most, and of those the one that is most like the others.
-    """
-    if not parts.loose.any():
-        return bones, weights
-    bones, weights = bones.copy(), weights.copy()
-    near, skin = _neighborhoods(parts)
-    places = _split(parts.of_place, len(parts.bones))
-    for part, other in _order(body, parts, near, skin):
-        touched = np.intersect1d(_column(near, part), _column(skin, other), assume_unique=True)
-        points = parts.grid.centers(parts.voxels[touched]) if len(touched) else body.points[places[part]]
-        rows = places[other][np.unique(cKDTree(body.points[places[other]]).query(points)[1])]
-        found, values = _middle_row(bones[rows], weights[rows])
-        bones[places[part]], weights[places[part]] = found, values
-    return bones, weights
+    stations: _Stations
+    lengths: np.ndarray
+    widths: np.ndarray
+    pieces: np.ndarray
+    heads: np.ndarray
 
+    @property
+    def held(self) -> np.ndarray:
+        """(P,) bool: the bones that run in the part."""
+        return self.lengths > 0
 
-def _middle_row(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The row (M,), (M,) that differs least from all rows (n, M); if several do, such as left and right, their mean."""
-    some = np.linspace(0, len(bones) - 1, min(len(bones), _MOST_ROWS)).astype(int)
-    used, column = np.unique(bones[some], return_inverse=True)
-    dense = np.zeros((len(some), len(used)))
-    np.add.at(dense, (np.arange(len(some))[:, None], column.reshape(len(some), -1)), weights[some])
-    off = np.abs(dense[:, None] - dense).sum(axis=(1, 2))
-    mean = dense[off <= off.min() + _SAME * len(some)].mean(axis=0)
-    order = np.argsort(-mean, kind="stable")[: bones.shape[1]]
-    order = order[mean[order] > 0]
-    missing = bones.shape[1] - len(order)
-    values = mean[order] / mean[order].sum()
-    return np.append(used[order], np.repeat(used[order[:1]], missing)), np.append(values, np.zeros(missing))
+    def only_bone(self) -> int:
+        """The bone that the part follows whole; −1 where it bends, or holds none."""
+        held, lengths, skeleton = self.held, self.lengths, self.stations.skeleton
+        through = lengths[held] > np.minimum(_FAR * self.widths, _MOSTLY * skeleton.lengths)[held]
+        if not held.any() or through.sum() > 1:
+            return -1
+        # A part turns about the joint that is in it.
+        own = self.heads & held
+        runs = np.where(own if own.any() else held, lengths, 0)
+        longest = (runs > 0) & (runs >= runs.max() - self.stations.size)
+        first = common_ancestors(longest[None], skeleton)[0]
+        # Left and right alike, and no bone between them: it bends.
+        alike = longest.sum() > 1 and not self.stations.ancestors[longest][:, first].all()
+        return -1 if alike else int(first)
 
 
-def _split(labels: np.ndarray, count: int) -> list[np.ndarray]:
+def by_label(labels: np.ndarray, count: int) -> list[np.ndarray]:
     """For each of ``count`` labels, the indices with that label."""
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=count))[:-1])
-
-
-def _column(matrix: sparse.csc_matrix, column: int) -> np.ndarray:
-    """The rows that are not zero in a column, in order."""
-    return np.sort(matrix.indices[matrix.indptr[column] : matrix.indptr[column + 1]])
-
-
-def _neighborhoods(parts: Parts) -> tuple[sparse.csc_matrix, sparse.csc_matrix]:
-    """(V, C) bool: which parts are at each voxel of the skin or beside it, and which are at it."""
-    voxel, part = parts.skin
-    count = len(parts.voxels)
-    skin = sparse.csc_matrix((np.ones(len(voxel), bool), (voxel, part)), shape=(count, len(parts.bones)))
-    flat = np.ravel_multi_index(parts.voxels.T, parts.grid.shape)
-    first, second = [], []
-    for step in _BESIDE:
-        # There is a voxel of air around the body, so that this stays within the grid.
-        there = np.ravel_multi_index((parts.voxels + step).T, parts.grid.shape)
-        at = np.minimum(np.searchsorted(flat, there), count - 1)
-        same = np.flatnonzero(flat[at] == there)
-        first.append(same)
-        second.append(at[same])
-    ends = np.concatenate(first), np.concatenate(second)
-    links = sparse.csr_matrix((np.ones(len(ends[0]), bool), ends), shape=(count, count))
-    return (links @ skin).tocsc(), skin
-
-
-def _order(body: Body, parts: Parts, near: sparse.csc_matrix, skin: sparse.csc_matrix) -> list[tuple[int, int]]:
-    """Loose parts and what each of them hangs on, in an order in which none comes before what it hangs on.
-
-    The largest touching surfaces come first; a part that touches nothing hangs on the nearest one.
-    """
-    areas = (near.astype(np.int32).T @ skin.astype(np.int32)).tocsr()
-    free, found = parts.loose.copy(), []
-    best, best_other = np.zeros(len(free), dtype=int), np.full(len(free), -1)
-
-    def reach(part: int) -> None:
-        row = slice(areas.indptr[part], areas.indptr[part + 1])
-        others, values = areas.indices[row], areas.data[row]
-        larger = values > best[others]
-        best[others[larger]], best_other[others[larger]] = values[larger], part
-
-    for part in np.flatnonzero(~free):
-        reach(part)
-    while free.any():
-        part = int(np.where(free, best, -1).argmax())
-        other = int(best_other[part])
-        if not best[part]:
-            waiting, fixed = (np.flatnonzero(free[parts.of_place] == state) for state in (True, False))
-            gaps, nearest = cKDTree(body.points[fixed]).query(body.points[waiting])
-            first = int(gaps.argmin())
-            part, other = int(parts.of_place[waiting[first]]), int(parts.of_place[fixed[nearest[first]]])
-        free[part] = False
-        found.append((part, other))
-        reach(part)
-    return found
