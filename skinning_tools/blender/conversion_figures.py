@@ -2,10 +2,13 @@
 """The figures that a conversion stores on its objects, if they are intact."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import bpy
 import numpy as np
+
+from .measure import RigMeter
 
 # On the skinned meshes and the rig of a conversion.
 REPORT_PROPERTY = "skinning_report"
@@ -27,6 +30,30 @@ _LAST_FRAME = 1048574
 def figures_of(ob: bpy.types.Object) -> dict | None:
     """The figures as plain values; None if ``ob`` has no readable figures."""
     return ob[REPORT_PROPERTY].to_dict() if has_figures(ob) else None
+
+
+def measured_figures(meter: RigMeter, frame_numbers: Sequence[float]) -> dict:
+    """What ``meter`` has measured in the frames, as entries of the figures."""
+    return {
+        "frame_count": len(frame_numbers),
+        "frame_start": frame_numbers[0],
+        "frame_end": frame_numbers[-1],
+        "e_rms": meter.e_rms,
+        "max_error": meter.max_error,
+        # In scene units, of a vertex in any frame.
+        "largest_distance": float(meter.vertex_error.max()),
+        "frame_e_rms": meter.frame_e_rms.tolist(),
+        "frame_max_error": meter.frame_max_error.tolist(),
+        "worst_frame": frame_numbers[meter.worst_row],
+        "worst_vertex": meter.worst_vertex,
+    }
+
+
+def write_figures(mesh_object: bpy.types.Object, figures: dict) -> None:
+    """Store the figures on a skinned mesh, with the properties of the contract."""
+    for name in ("e_rms", "max_error", "bone_count"):
+        mesh_object[f"skinning_{name}"] = figures[name]
+    mesh_object[REPORT_PROPERTY] = figures
 
 
 def has_figures(ob: bpy.types.Object) -> bool:

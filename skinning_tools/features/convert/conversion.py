@@ -16,7 +16,7 @@ from ...blender.animation.animation_reader import SourceAnimation
 from ...blender.animation.omissions import texts_of
 from ...blender.animation.several_sources import check_sources, sources_label
 from ...blender.clip_tracks import play_clip
-from ...blender.conversion_figures import REPORT_PROPERTY
+from ...blender.conversion_figures import REPORT_PROPERTY, measured_figures, write_figures
 from ...blender.data_blocks import is_alive
 from ...blender.figures import Figure, Result
 from ...blender.measure import RigMeter
@@ -179,7 +179,7 @@ def _convert(
         record["keys"] = {**keys._asdict(), "tolerance": settings.key_tolerance}
     if notes:
         record["notes"] = list(notes)
-    _write_figures(objects, rig, meter, record)
+    _write_figures(objects, rig, record)
     return Conversion(rig, meter, record, seconds, notes)
 
 
@@ -282,24 +282,14 @@ def _record(
         "method": source.method,
         "bone_count": decomposition.bone_count,
         "vertex_count": source.animation.vertex_count,
-        "frame_count": len(numbers),
-        "frame_start": numbers[0],
-        "frame_end": numbers[-1],
         "frame_step": settings.frame_step,
-        "e_rms": meter.e_rms,
-        "max_error": meter.max_error,
-        # In scene units, of a vertex in any frame.
-        "largest_distance": float(meter.vertex_error.max()),
+        **measured_figures(meter, numbers),
         "solver_seconds": {name: float(value) for name, value in decomposition.seconds.items()},
         "root_bone": settings.root_bone,
         "joint_hierarchy": hierarchy is not None,
         "rotation_only": settings.rotation_only,
         "key_tolerance": settings.key_tolerance,
         "history": [float(error) for error in decomposition.history],
-        "frame_e_rms": meter.frame_e_rms.tolist(),
-        "frame_max_error": meter.frame_max_error.tolist(),
-        "worst_frame": numbers[meter.worst_row],
-        "worst_vertex": meter.worst_vertex,
     }
     if hierarchy is not None:
         record["joint_count"] = int((hierarchy.parents >= 0).sum())
@@ -324,13 +314,11 @@ def _record(
     return record
 
 
-def _write_figures(objects: Sequence[bpy.types.Object], rig: Rig, meter: RigMeter, record: dict) -> None:
-    """Store the figures on each skinned object (the contract's properties) and, for the panel, on the armature."""
+def _write_figures(objects: Sequence[bpy.types.Object], rig: Rig, record: dict) -> None:
+    """Store the figures on each skinned object and, for the panel, on the armature."""
     for source, made in zip(objects, rig.objects, strict=True):
-        made["skinning_e_rms"] = meter.e_rms
-        made["skinning_max_error"] = meter.max_error
-        made["skinning_bone_count"] = record["bone_count"]
-        made[REPORT_PROPERTY] = {**record, "source": source.name, "source_data": source.data.name, "object": made.name}
+        own = {"source": source.name, "source_data": source.data.name, "object": made.name}
+        write_figures(made, {**record, **own})
     rig.armature[REPORT_PROPERTY] = record
 
 

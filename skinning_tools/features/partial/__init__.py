@@ -17,10 +17,12 @@ FEATURE = Feature(
         ANIMATION: (
             "skinning.solve_weights",
             "skinning.solve_transforms",
+            "skinning.solve_again",
             "skinning.add_helper_bones",
             "skinning.remove_helper_bones",
         ),
         POSE: (
+            "skinning.solve_again",
             "skinning.add_helper_bones",
             "skinning.remove_helper_bones",
         ),

@@ -10,8 +10,8 @@ import bpy
 from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import find_armature
-from . import helper_removal, helpers, motion, weights
-from .settings import HelperSettings, MotionSettings, RemovalSettings, WeightSettings
+from . import again, helper_removal, helpers, motion, weights
+from .settings import AgainSettings, HelperSettings, MotionSettings, RemovalSettings, WeightSettings
 from .steps import PartialResult
 
 
@@ -49,6 +49,15 @@ COMMANDS = (
         "save the file. The keyframes go into a new action; the old one stays in the file.",
         settings=MotionSettings,
         work=_named_alone(motion.solve_transforms),
+        add_object=_add_object,
+    ),
+    Command(
+        "solve-again",
+        "solve for the weights and keyframes of an edited skeleton",
+        "Solve for the weights and keyframes with which the bones of a skeleton that was edited after its conversion "
+        "bring the mesh closest to the source's animation, and save the file. Bones, names, parents and joints stay.",
+        settings=AgainSettings,
+        work=_named_alone(again.solve_again),
         add_object=_add_object,
     ),
     Command(

@@ -53,7 +53,7 @@ def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None
 
     begin, settings = time.perf_counter(), MotionSettings(**given)
     parts = parts_of(context, active, settings.armature, settings.target, weighted=True, writes_weights=False)
-    _check_target(parts)
+    check_target(parts)
     weights = read_bone_weights(parts.mesh, parts.armature)
     used = np.flatnonzero(np.bincount(weights.bones[weights.weights > 0], minlength=len(weights.names)))
     if not len(used):
@@ -72,7 +72,8 @@ def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None
     reading = yield from read_parts(context, parts, settings, names, weights)
     place = np.zeros(len(weights.names), np.int32)
     place[used] = np.arange(len(used))
-    problem = _joint_problem(parts, reading, names, chains, settings.rotation_only)
+    held = [_stays(parts.armature.data.bones[chains.get(name, name)], settings.rotation_only) for name in names]
+    problem = joint_problem(parts, reading, names, chains, held)
     rest, bones = rest_positions(parts.mesh.data), place[weights.bones]
     rows = np.where(weights.weights > 0, bones, 0)
     solving = background.run_in_worker(
@@ -95,7 +96,7 @@ def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None
     chains |= {spec.adopts: spec.name for spec in missing}
     wanted = WantedPoses(
         tuple(names),
-        _in_armature_space(transforms, reading.motion, parts.armature, names),
+        in_armature_space(transforms, reading.motion, parts.armature, names),
         problem.held[: len(names)],
         chains,
         settings.bone_kind == "AFFINE",
@@ -126,7 +127,7 @@ def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None
     return finished(parts, "Motion", done, reading, meter_before, meter, begin, notes, ways)
 
 
-def _check_target(parts: Parts) -> None:
+def check_target(parts: Parts) -> None:
     """Raise BadScene if the new keys would also move the target."""
     target, armature = parts.target, parts.armature
     if target != parts.mesh and (
@@ -139,7 +140,7 @@ def _check_target(parts: Parts) -> None:
         )
 
 
-def _left_behind(parts: Parts, reading: Reading, problem: "_JointProblem") -> str:
+def _left_behind(parts: Parts, reading: Reading, problem: "JointProblem") -> str:
     """A note if the mesh object moves in its armature's space while bones stay at their joints, else ""."""
     matrices = reading.motion.to_armature
     moves = np.abs(matrices - matrices[0]).max() > _STILL * np.abs(matrices[0]).max()
@@ -148,7 +149,7 @@ def _left_behind(parts: Parts, reading: Reading, problem: "_JointProblem") -> st
     return f'{object_label(parts.mesh)} moves as a whole relative to "{parts.armature.name}"'
 
 
-def _ways(parts: Parts, problem: "_JointProblem", count: int, settings: MotionSettings, left_behind: bool) -> list[str]:
+def _ways(parts: Parts, problem: "JointProblem", count: int, settings: MotionSettings, left_behind: bool) -> list[str]:
     """Advice to lower the error if it has grown; ``count``: the number of bones solved for."""
     held, ways = problem.held[:count], []
     if left_behind:
@@ -186,7 +187,7 @@ def _notes(unscaled: int, sheared: bool, turned: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class _JointProblem:
+class JointProblem:
     """names: the bones to solve for, then the given ones, ``fixed`` (P,) with the motion ``given`` (F, P, 3, 4).
     axes (P, 3, 3), joints: see the core's solve_transforms. held (P,): bones whose heads stay at their joints.
     unscaled (P,): bones whose scale would shear other solved bones."""
@@ -200,20 +201,25 @@ class _JointProblem:
     unscaled: np.ndarray
 
 
-def _joint_problem(
-    parts: Parts, reading: Reading, names: Sequence[str], chains: dict[str, str], rotation_only: bool
-) -> _JointProblem:
+def _stays(bone: bpy.types.Bone, rotation_only: bool) -> bool:
+    """Whether a bone stays at its joint."""
+    return bone.use_connect or (rotation_only and bone.parent is not None)
+
+
+def joint_problem(
+    parts: Parts, reading: Reading, names: Sequence[str], chains: dict[str, str], held: Sequence[bool]
+) -> JointProblem:
+    """The problem of the bones ``names``, of which the ``held`` ones stay at their joints. chains: parents, by the name
+    of their child, that are keyed instead of it."""
     from ...core.decomposition.partial_transforms import Joints
 
     bones, motion = parts.armature.data.bones, reading.motion
     order = {name: index for index, name in enumerate(names)}
     upper = {parent: name for name, parent in chains.items()}
-    all_names, parents, held = list(names), [], []
-    for name in names:
+    all_names, parents = list(names), []
+    for name, stays in zip(names, held, strict=True):
         bone = bones[chains.get(name, name)]
         parent = bone.parent
-        stays = bone.use_connect or (rotation_only and parent is not None)
-        held.append(stays)
         if not stays:
             parents.append(-1)
             continue
@@ -241,13 +247,13 @@ def _joint_problem(
         rest = np.array(bones[all_names[index]].matrix_local, dtype=np.float64)
         moved = np.linalg.inv(motion.to_armature) @ pose @ np.linalg.inv(rest) @ motion.to_armature
         given[:, index] = moved[:, :3]
-    return _JointProblem(
+    return JointProblem(
         tuple(all_names),
         axes,
         Joints(heads, np.array(parents + [-1] * extra)),
         given,
         np.arange(len(all_names)) >= len(names),
-        np.array(held + [False] * extra),
+        np.array([*held, *[False] * extra]),
         np.array([_shears_others(bones[chains.get(name, name)], order, name) for name in all_names]),
     )
 
@@ -265,7 +271,7 @@ def _shears_others(bone: bpy.types.Bone, solved: dict[str, int], name: str) -> b
     return False
 
 
-def _in_armature_space(
+def in_armature_space(
     transforms: np.ndarray, motion: RigMotion, armature: bpy.types.Object, names: Sequence[str]
 ) -> np.ndarray:
     """Poses (F, P, 4, 4) of bones, in the armature's space, that apply ``transforms`` (F, P, 3, 4) to the rest mesh."""

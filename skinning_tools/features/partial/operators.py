@@ -5,8 +5,8 @@ import bpy
 
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
-from . import helper_removal, helpers, motion, weights
-from .settings import HelperSettings, MotionSettings, RemovalSettings, WeightSettings
+from . import again, helper_removal, helpers, motion, weights
+from .settings import AgainSettings, HelperSettings, MotionSettings, RemovalSettings, WeightSettings
 
 
 class _Named(Checked):
@@ -38,6 +38,17 @@ class SKINNING_OT_solve_transforms(_Named, SkinningJob, bpy.types.Operator):
     work = staticmethod(motion.solve_transforms)
 
 
+class SKINNING_OT_solve_again(_Named, SkinningJob, bpy.types.Operator):
+    """Solve for weights and keyframes of a skeleton whose bones you have merged, split, moved, renamed or reparented \
+in Edit Mode. Bones, names, parents and joints stay as they are"""
+
+    bl_idname = "skinning.solve_again"
+    bl_label = "Solve Again"
+
+    settings = AgainSettings
+    work = staticmethod(again.solve_again)
+
+
 class SKINNING_OT_add_helper_bones(_Named, SkinningJob, bpy.types.Operator):
     """Add bones to the armature that bring the mesh closer to its target's animation. Existing bones \
 and their keyframes do not change"""
@@ -63,6 +74,7 @@ weights go to the other bones of the same vertices"""
 registry = [
     SKINNING_OT_solve_weights,
     SKINNING_OT_solve_transforms,
+    SKINNING_OT_solve_again,
     SKINNING_OT_add_helper_bones,
     SKINNING_OT_remove_helper_bones,
 ]

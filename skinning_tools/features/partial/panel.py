@@ -28,7 +28,7 @@ from ...ui.drawing import (
 from ...ui.groups import ANIMATION
 from .helper_removal import rig_with_helpers
 from .parts import armature_meant, parts_of, reason_not_to_solve
-from .settings import HelperSettings, MotionSettings, WeightSettings
+from .settings import AgainSettings, HelperSettings, MotionSettings, WeightSettings
 from .steps import FIGURES_PROPERTY, PartialFigures
 
 # By the name of the settings: the settings, the operator with its text and icon, and what the mesh must have.
@@ -41,6 +41,7 @@ _SOLVES = {
         "ACTION",
         {"weighted": True, "writes_weights": False},
     ),
+    "again": (AgainSettings, "solve_again", "Solve Again", "FILE_REFRESH", {"weighted": False}),
     "helpers": (HelperSettings, "add_helper_bones", "Add Helper Bones", "BONE_DATA", {"weighted": True}),
 }
 
@@ -50,7 +51,7 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_partial_solves"
     bl_parent_id = ANIMATION
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Solve Weights", "Solve Motion", "Add Helper Bones", "Remove Helper Bones")
+    failures = ("Solve Weights", "Solve Motion", "Solve Again", "Add Helper Bones", "Remove Helper Bones")
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)

@@ -123,6 +123,19 @@ class MotionSettings(PartialSettings, stored="skinning_partial.transforms"):
     )
 
 
+class AgainSettings(PartialSettings, stored="skinning_partial.again"):
+    max_influences = influences()
+    smoothness = smoothness()
+    rotation_only = switch(
+        "Rotation Only",
+        True,
+        tip="Each bone only rotates about its joint, where you placed it, but for bones without a parent that deforms. "
+        "Otherwise only connected bones do",
+        flag="--free-joints",
+        help="let bones that are not connected to their parent move away from their joint",
+    )
+
+
 class HelperSettings(PartialSettings, stored="skinning_partial.helpers"):
     actions = _actions
     action_names = _action_names
@@ -180,6 +193,12 @@ class SkinningPartialTransforms(bpy.types.PropertyGroup):
     __annotations__ = MotionSettings.group_annotations()
 
 
+class SkinningPartialAgain(bpy.types.PropertyGroup):
+    """Settings of the panel's button for an edited skeleton."""
+
+    __annotations__ = AgainSettings.group_annotations()
+
+
 class SkinningPartialHelpers(bpy.types.PropertyGroup):
     """Settings of the panel's button for helper bones."""
 
@@ -192,6 +211,7 @@ class SkinningPartialSettings(bpy.types.PropertyGroup):
     __annotations__ = PartialSettings.group_annotations() | {
         "weights": PointerProperty(type=SkinningPartialWeights),
         "transforms": PointerProperty(type=SkinningPartialTransforms),
+        "again": PointerProperty(type=SkinningPartialAgain),
         "helpers": PointerProperty(type=SkinningPartialHelpers),
     }
 
@@ -199,6 +219,7 @@ class SkinningPartialSettings(bpy.types.PropertyGroup):
 registry = [
     SkinningPartialWeights,
     SkinningPartialTransforms,
+    SkinningPartialAgain,
     SkinningPartialHelpers,
     SkinningPartialSettings,
 ]

@@ -22,6 +22,7 @@ from ...blender.figures import Figure, Result
 from ...blender.measure import ErrorMeter
 from ...blender.preconditions import check_vertex_group, object_label
 from ...blender.records import write_record
+from ...blender.skin_reader import armature_of
 from ...blender.vertex_groups import read_weights
 from ...core.animation import Animation
 from .added_bones import add_new_bones
@@ -374,3 +375,17 @@ def apply_motion(
     if old is not None and old.library is None:
         old.use_fake_user = True
     actions.assign_action(armature, action)
+
+
+def attach(parts: Parts, taught: bool) -> list[str]:
+    """Add an Armature modifier if the mesh has none and no animation of its own; returns a note."""
+    mesh = parts.mesh
+    if armature_of(mesh) is not None and armature_of(mesh) != parts.armature:
+        return [f'"{parts.armature.name}" does not deform it yet: choose it in the Armature modifier']
+    if parts.own and not taught:
+        return ["its own animation still plays: to see what the bones do, remove it or bind a copy"]
+    if armature_of(mesh) is None:
+        modifier = mesh.modifiers.new("Armature", "ARMATURE")
+        modifier.object = parts.armature
+        return ["Armature modifier added"]
+    return []

@@ -12,7 +12,7 @@ from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import BoneWeights, write_bone_weights
 from ...blender.fit_poses import differ
 from ...blender.preconditions import check_unchanged, object_label
-from ...blender.skin_reader import armature_of, mesh_edges, rest_positions
+from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene, BadWeights
@@ -21,7 +21,7 @@ from .parts import Parts, parts_of
 from .readings import plain_copy
 from .rest_key import MOST_SHIFT, NAME, check_can_have_key, mute_key, present_rest, set_rest, write_key
 from .settings import WeightSettings
-from .steps import Reading, errors_of, finished, locked_by_group, read_parts
+from .steps import Reading, attach, errors_of, finished, locked_by_group, read_parts
 
 
 def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
@@ -84,7 +84,7 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     else:
         notes += mute_key(parts.mesh)
     forget_figures(parts.mesh)
-    notes += _attached(parts, reading.chosen.taught)
+    notes += attach(parts, reading.chosen.taught)
     parts.mesh.data.update()
     used = len(np.unique(bones[weights > 0]))
     most = int(np.count_nonzero(weights, axis=1).max(initial=1))
@@ -100,20 +100,6 @@ def _ways(before: BoneWeights, settings: WeightSettings) -> list[str]:
     if np.count_nonzero(before.weights, axis=1).max(initial=0) > settings.max_influences:
         ways.append("with more Influences" if ways else "solve with more Influences")
     return ways
-
-
-def _attached(parts: Parts, taught: bool) -> list[str]:
-    """Add an Armature modifier if the mesh has none and no animation of its own; returns a note."""
-    mesh = parts.mesh
-    if armature_of(mesh) is not None and armature_of(mesh) != parts.armature:
-        return [f'"{parts.armature.name}" does not deform it yet: choose it in the Armature modifier']
-    if parts.own and not taught:
-        return ["its own animation still plays: to see what the bones do, remove it or bind a copy"]
-    if armature_of(mesh) is None:
-        modifier = mesh.modifiers.new("Armature", "ARMATURE")
-        modifier.object = parts.armature
-        return ["Armature modifier added"]
-    return []
 
 
 def _check_motion(parts: Parts, reading: Reading) -> None:

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Solve Again: weights and keyframes for a skeleton whose bones the user has edited."""
+
+import time
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...blender import actions, background
+from ...blender.armatures import deformed_meshes
+from ...blender.attributes import write_attribute
+from ...blender.bodies import deforming_bones, named_parents
+from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
+from ...blender.conversion_figures import REPORT_PROPERTY, measured_figures, write_figures
+from ...blender.conversions import Result, result_of
+from ...blender.error_display import ERROR_ATTRIBUTE
+from ...blender.measure import RigMeter
+from ...blender.preconditions import check_unchanged, object_label
+from ...blender.skin_reader import mesh_edges, rest_positions
+from ...blender.vertex_groups import read_weights
+from ...blender.weight_tools import forget_figures
+from ...blender.wording import counted, listed, names_text
+from ...core.errors import BadScene, BadWeights
+from .bone_keys import WantedPoses
+from .keyable_bones import check_followed, check_keyable
+from .motion import check_target, in_armature_space, joint_problem
+from .notes import target_notes
+from .parts import Parts, parts_of
+from .readings import plain_copy
+from .settings import AgainSettings
+from .steps import apply_motion, attach, error_of, finished, new_motion, read_parts
+
+
+def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
+    """Generator: solve for the weights and keyframes of a skeleton as it is now, by the AgainSettings ``given``;
+    returns a PartialResult, yields (fraction, stage).
+
+    Bones, names, parents and joints stay. Deforming bones are rigid; they turn about their joints with
+    ``rotation_only``, but for those without a deforming parent. Raises SkinningError, and then changes nothing.
+    """
+    from ...core.decomposition.again import first_weights
+    from ...core.decomposition.again import solve_again as solve
+    from ...core.decomposition.partial import Given
+
+    begin, settings = time.perf_counter(), AgainSettings(**given)
+    parts = parts_of(context, active, settings.armature, settings.target, weighted=False)
+    result = _result_of(parts)
+    check_target(parts)
+    names = deforming_bones(parts.armature)
+    check_keyable(parts.armature, names)
+    before = read_bone_weights(parts.mesh, parts.armature)
+    _check_weights(parts, before)
+    reading = yield from read_parts(context, parts, settings, names, before)
+    problem = joint_problem(parts, reading, names, {}, _held(parts.armature, names, settings.rotation_only))
+    rest, edges = rest_positions(parts.mesh.data), mesh_edges(parts.mesh.data)
+    ends = _ends(parts, reading.motion.to_armature[0], names)
+    parents = named_parents(parts.armature, names)
+    stored = read_weights(parts.mesh, names)
+    solving = background.run_in_worker(
+        lambda progress: solve(
+            reading.animation,
+            rest,
+            Given(*first_weights(rest, edges, *stored, ends, parents), before.locked, np.zeros(len(rest), bool)),
+            problem.joints,
+            settings.max_influences,
+            progress,
+            given=problem.given,
+            fixed=problem.fixed,
+            smoothness=settings.smoothness,
+            edges=edges,
+        )
+    )
+    transforms, bones, weights = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
+    poses = in_armature_space(transforms, reading.motion, parts.armature, names)
+    wanted = WantedPoses(names, poses, problem.held[: len(names)], {}, False)
+    numbers = reading.animation.frame_numbers
+    times = actions.key_times(context.scene, numbers)
+    with new_motion(context, parts, (), wanted, reading, times, None, "solved") as (copy, action, made):
+        actions.remove_curves(copy, lambda path: _is_of_no_bone(copy, path))
+        checking = check_followed(context, copy, made[0], numbers, parts.armature.name)
+        yield from background.part_of(checking, 0.8, 0.85, "Checking the keys")
+        with plain_copy(parts, copy) as probe:
+            write_bone_weights(probe, before, bones, weights)
+            meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
+        check_unchanged(parts.mesh, len(before.bones))
+        apply_motion(context, parts.armature, (), action)
+    write_bone_weights(parts.mesh, before, bones, weights)
+    forget_figures(parts.mesh)
+    notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
+    idle = [name for index, name in enumerate(names) if not (weights[bones == index] > 0).any()]
+    if idle:
+        notes.append(f"{counted(len(idle), 'bone')} without vertices: {listed(idle)}. Place them inside the mesh")
+    if result is not None:
+        _update_record(result, parts, meter, numbers, settings.frame_step, names)
+    parts.mesh.data.update()
+    done = f"weights and motion of {counted(len(names), 'bone')} over {counted(len(numbers), 'frame')}"
+    return finished(parts, "Again", f'{done} in the action "{action.name}"', reading, None, meter, begin, notes)
+
+
+def _result_of(parts: Parts) -> Result | None:
+    """The conversion that made the skeleton, if any. Raises BadScene if the mesh alone does not tell its motion."""
+    name = parts.armature.name
+    others = [ob for ob in deformed_meshes(parts.armature) if ob.data != parts.mesh.data]
+    if others:
+        raise BadScene(
+            f'The armature "{name}" deforms {names_text(others)}, too, which new keys would move. Join the meshes '
+            "(Ctrl J) and their sources and convert again, or give each its own armature"
+        )
+    result = result_of(parts.mesh)
+    if result is None or result.mesh != parts.mesh:
+        return None
+    if result.figures["settings"]["bone_kind"] != "RIGID":
+        raise BadScene(
+            f'The bones of "{name}" that you edit do not deform the mesh themselves, since they can be scaled. '
+            "Convert the source again with the bone kind Rigid"
+        )
+    if result.figures.get("clips"):
+        raise BadScene(
+            f'The armature "{name}" has an action for each of several clips, but Solve Again keys one. Convert the '
+            "clip alone, and edit that skeleton"
+        )
+    return result
+
+
+def _check_weights(parts: Parts, before: BoneWeights) -> None:
+    if not before.bound.any():
+        raise BadWeights(
+            f'{object_label(parts.mesh)} has no weights of a bone of "{parts.armature.name}" to start from. Bind it, or '
+            "undo what was done to its vertex groups"
+        )
+
+
+def _held(armature: bpy.types.Object, names: tuple[str, ...], rotation_only: bool) -> list[bool]:
+    """Whether each bone turns about its joint. One on a bone that does not deform, such as a root, moves freely."""
+    above = named_parents(armature, names)
+    return [
+        armature.data.bones[name].use_connect or bool(rotation_only and parent >= 0)
+        for name, parent in zip(names, above, strict=True)
+    ]
+
+
+def _ends(parts: Parts, to_armature: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """(P, 2, 3) heads and tails at rest, in the mesh object's space."""
+    bones, to_mesh = parts.armature.data.bones, np.linalg.inv(to_armature)
+    ends = np.array([(bones[name].head_local, bones[name].tail_local) for name in names], dtype=np.float64)
+    return ends @ to_mesh[:3, :3].T + to_mesh[:3, 3]
+
+
+def _is_of_no_bone(armature: bpy.types.Object, path: str) -> bool:
+    """Whether an animated path is of a bone that was removed."""
+    return path.startswith("pose.bones[") and not path.startswith(actions.bone_paths(armature.data.bones.keys()))
+
+
+def _update_record(
+    result: Result, parts: Parts, meter: RigMeter, numbers: np.ndarray, step: int, names: tuple[str, ...]
+) -> None:
+    """Let the conversion's figures be those of the present skeleton."""
+    parents = named_parents(parts.armature, names)
+    new = {
+        **measured_figures(meter, numbers.tolist()),
+        "frame_step": step,
+        "bone_count": len(names),
+        "joint_count": int((parents >= 0).sum()),
+        "joint_hierarchy": True,
+    }
+    # Sweeps, keys and other numbers of bones are of the skeleton as it was.
+    gone = {"history", "keys", "curve", "free_e_rms", "notes"}
+    kept = {name: value for name, value in result.figures.items() if name not in gone}
+    write_figures(parts.mesh, {**kept, **new})
+    if result.rig is not None and REPORT_PROPERTY in result.rig:
+        result.rig[REPORT_PROPERTY] = {**kept, **new}
+    write_attribute(parts.mesh.data, ERROR_ATTRIBUTE, "FLOAT", meter.vertex_error)
