@@ -17,7 +17,8 @@ COLOR_ATTRIBUTE = "skinning_error_color"
 # All temporary colors, each with its attributes. A mesh has at most one of them.
 WEIGHT_COLORS = "skinning_weight_color"
 INFLUENCES_ATTRIBUTE = "skinning_influence_count"
-_VIEWS = {COLOR_ATTRIBUTE: (), WEIGHT_COLORS: (INFLUENCES_ATTRIBUTE,)}
+POSE_TEST_COLORS = "skinning_pose_test_color"
+_VIEWS = {COLOR_ATTRIBUTE: (), WEIGHT_COLORS: (INFLUENCES_ATTRIBUTE,), POSE_TEST_COLORS: ()}
 
 # Custom properties of the mesh: the colors that were active before, the error shown in red, and the largest error.
 _ACTIVE_BEFORE = "skinning_active_color"

@@ -14,9 +14,10 @@ from .preconditions import check_mode, check_own_mesh, check_vertex_group, check
 from .skin_reader import check_rig, check_skinned
 from .vertex_groups import read_weights
 
-# The figures of the last compression and partition, custom properties of the mesh object.
+# The figures of the last compression, partition and pose test, custom properties of the mesh object.
 COMPRESSION_PROPERTY = "skinning_compression"
 PARTITION_PROPERTY = "skinning_partition"
+POSE_TEST_PROPERTY = "skinning_pose_test"
 
 
 def weighted_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
@@ -98,7 +99,7 @@ def _select_alone(mesh: bpy.types.Mesh | bpy.types.Lattice, vertices: np.ndarray
 
 def forget_figures(mesh_object: bpy.types.Object) -> None:
     """Remove the figures of the weights, which are no longer valid."""
-    for key in (COMPRESSION_PROPERTY, PARTITION_PROPERTY):
+    for key in (COMPRESSION_PROPERTY, PARTITION_PROPERTY, POSE_TEST_PROPERTY):
         if key in mesh_object:
             del mesh_object[key]
 

@@ -12,6 +12,7 @@ NAMES = (
     "export",
     "bind",
     "weights",
+    "pose_test",
     "transfer",
     "deformers",
     "fit",

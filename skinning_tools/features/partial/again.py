@@ -126,8 +126,8 @@ def _result_of(parts: Parts) -> Result | None:
 def _check_weights(parts: Parts, before: BoneWeights) -> None:
     if not before.bound.any():
         raise BadWeights(
-            f'{object_label(parts.mesh)} has no weights of a bone of "{parts.armature.name}" to start from. Bind it, or '
-            "undo what was done to its vertex groups"
+            f'{object_label(parts.mesh)} has no weights of a bone of "{parts.armature.name}" to start from. '
+            "Bind it, or undo what was done to its vertex groups"
         )
 
 
