@@ -146,6 +146,7 @@ _OPTIONAL = {
     "root_bone": _is_number,
     "joint_hierarchy": _is_number,
     "rotation_only": _is_number,
+    "limit_margin": lambda value: _is_number(value) and 0 <= value <= math.pi,
     "free_e_rms": _is_number,
     "parts": _are_parts,
     "clips": _are_clips,

@@ -21,6 +21,8 @@ from ...blender.data_blocks import is_alive
 from ...blender.figures import Figure, Result
 from ...blender.measure import RigMeter
 from ...blender.preconditions import unmet
+from ...blender.rotation_limits import limit_rotations
+from ...blender.wording import listed
 from ...core.animation import Animation, check_animation, unit_scale
 from ...core.joint_hierarchy import JointHierarchy
 from ...core.progress import Progress, span
@@ -127,6 +129,7 @@ def _convert(
     """Generator: the stages of ``convert``; yields (stage name, fraction, text). solver: core.decomposition.Settings
     within what the frames allow."""
     from .clip_actions import add_clips
+    from .rig_motion import rig_channels
     from .rig_writer import write_error_attribute, write_rig
 
     seconds: dict[str, float] = {}
@@ -158,6 +161,10 @@ def _convert(
             reducing = _reduce(rig, source, clips, decomposition, settings.key_tolerance)
             keys = yield from _stage("reduce", reducing, "Reducing keys")
 
+    if settings.rotation_limits:
+        turns = rig_channels(rig.armature, rig.bones, decomposition).joint_rotation
+        notes = (*notes, *_limited(rig, turns, settings.limit_margin))
+
     with _timed(seconds, "measure"):
         meter = yield from _stage("measure", _measure(rig, source, clips), "Measuring the result")
     if settings.as_clips:
@@ -173,6 +180,8 @@ def _convert(
     record |= {"seconds": seconds, "settings": asdict(solver)}
     if free_e_rms is not None:
         record["free_e_rms"] = free_e_rms
+    if settings.rotation_limits:
+        record["limit_margin"] = settings.limit_margin
     if settings.importance:
         record["importance"] = settings.importance
     if keys is not None:
@@ -210,6 +219,15 @@ def _reduce(
         found = yield from background.part_of(reducing, number / len(clips), (number + 1) / len(clips))
         counts = KeyCounts(counts.before + found.before, counts.after + found.after)
     return counts
+
+
+def _limited(rig: Rig, turns: np.ndarray, margin: float) -> list[str]:
+    """Limit the bones with a parent to their ``turns`` (F, P, 4); returns notes."""
+    parents = rig.bones.hierarchy.parents
+    found = {name: turns[:, bone] for bone, name in enumerate(rig.bones.controls) if parents[bone] >= 0}
+    free = limit_rotations(rig.armature, found, margin)
+    text = rpt_("no rotation limits for bones that turn too far: {names}")
+    return [text.format(names=listed(free))] if free else []
 
 
 def _measure(rig: Rig, source: SourceAnimation, clips: Sequence[Clip]) -> background.Steps[RigMeter]:

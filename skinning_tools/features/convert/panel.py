@@ -162,6 +162,10 @@ def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene, source: bp
         column.prop(settings, name)
     if settings.joint_hierarchy and settings.bone_kind == "RIGID":
         column.prop(settings, "rotation_only")
+    if settings.joint_hierarchy:
+        column.prop(settings, "rotation_limits")
+        if settings.rotation_limits:
+            column.prop(settings, "limit_margin")
     draw_frame_range(layout, scene, settings)
     if (body := _section(layout, "advanced", "Advanced", closed=True)) is not None:
         for name in ("iterations", "emphasis", "optimize_rest_pose", "residual_shapes", "root_bone", "key_tolerance"):

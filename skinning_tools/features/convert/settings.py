@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The settings of a conversion: declared, kept with the scene, and read back from the figures of a result."""
 
+import math
 from typing import TYPE_CHECKING
 
 import bpy
 
+from ...blender.rotation_limits import MARGIN
 from ...core.errors import BadSettings
 from ...ui.presets import Presets
-from ...ui.settings import RANGE_NAMES, Settings, choice, count, factor, influences, name, number, smoothness, switch
+from ...ui.settings import (
+    RANGE_NAMES,
+    Settings,
+    angle,
+    choice,
+    count,
+    factor,
+    influences,
+    name,
+    number,
+    smoothness,
+    switch,
+)
 
 if TYPE_CHECKING:
     from ...core import decomposition
@@ -133,6 +147,21 @@ class PresetSettings(SolverSettings):
         "joint slips when you pose. The error is larger than that of bones that move freely; the result shows both",
         flag="--rotation-only",
     )
+    rotation_limits = switch(
+        "Rotation Limits",
+        False,
+        tip="With Joint Hierarchy, limit each bone that has a parent to the rotations of its keyframes and the margin, "
+        "with a Limit Rotation constraint",
+        flag="--rotation-limits",
+    )
+    limit_margin = angle(
+        "Limit Margin",
+        MARGIN,
+        least=0.0,
+        most=math.pi,
+        tip="How much farther than in its keyframes a bone can turn about each axis, with Rotation Limits",
+        flag="--limit-margin",
+    )
     key_tolerance = number(
         "Key Tolerance",
         0.0,
@@ -198,6 +227,11 @@ class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="conv
                 "Rotation Only needs a skeleton of rigid bones. Switch on Joint Hierarchy and choose the bone kind "
                 "Rigid, or switch off Rotation Only"
             )
+        if self.rotation_limits and not self.joint_hierarchy:
+            raise BadSettings(
+                "Rotation Limits need bones that turn about joints. Switch on Joint Hierarchy, or switch off Rotation "
+                "Limits"
+            )
         solver = {each: getattr(self, each) for each in SolverSettings.declared}
         return decomposition.Settings(**solver, prune=self.prune)
 
@@ -219,6 +253,8 @@ def settings_of(figures: dict) -> ConvertSettings:
         "root_bone": bool(figures.get("root_bone", False)),
         "joint_hierarchy": "joint_count" in figures or bool(figures.get("joint_hierarchy", False)),
         "rotation_only": bool(figures.get("rotation_only", False)),
+        "rotation_limits": "limit_margin" in figures,
+        "limit_margin": figures.get("limit_margin", MARGIN),
         "selected_objects": len(figures.get("parts", ())) > 1,
         "as_clips": bool(figures.get("clips")),
         "importance": str(figures.get("importance", "")),

@@ -17,12 +17,14 @@ from ...blender.conversions import Result, result_of
 from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.measure import RigMeter
 from ...blender.preconditions import check_unchanged, object_label
+from ...blender.rotation_limits import MARGIN, ROTATION_LIMIT, limit_rotations, remove_limits
 from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.vertex_groups import read_weights
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, listed, names_text
+from ...core import quaternions
 from ...core.errors import BadScene, BadWeights
-from .bone_keys import WantedPoses
+from .bone_keys import WantedPoses, local_poses
 from .keyable_bones import check_followed, check_keyable
 from .motion import check_target, in_armature_space, joint_problem
 from .notes import target_notes
@@ -48,7 +50,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     result = _result_of(parts)
     check_target(parts)
     names = deforming_bones(parts.armature)
-    check_keyable(parts.armature, names)
+    check_keyable(parts.armature, names, but=ROTATION_LIMIT)
     before = read_bone_weights(parts.mesh, parts.armature)
     _check_weights(parts, before)
     reading = yield from read_parts(context, parts, settings, names, before)
@@ -77,6 +79,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     numbers = reading.animation.frame_numbers
     times = actions.key_times(context.scene, numbers)
     with new_motion(context, parts, (), wanted, reading, times, None, "solved") as (copy, action, made):
+        limited = remove_limits(copy)
         actions.remove_curves(copy, lambda path: _is_of_no_bone(copy, path))
         checking = check_followed(context, copy, made[0], numbers, parts.armature.name)
         yield from background.part_of(checking, 0.8, 0.85, "Checking the keys")
@@ -86,6 +89,8 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
         check_unchanged(parts.mesh, len(before.bones))
         apply_motion(context, parts.armature, (), action)
     write_bone_weights(parts.mesh, before, bones, weights)
+    if limited:
+        _limit_again(parts.armature, names, made[0], result)
     forget_figures(parts.mesh)
     notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
     idle = [name for index, name in enumerate(names) if not (weights[bones == index] > 0).any()]
@@ -145,6 +150,20 @@ def _ends(parts: Parts, to_armature: np.ndarray, names: tuple[str, ...]) -> np.n
     bones, to_mesh = parts.armature.data.bones, np.linalg.inv(to_armature)
     ends = np.array([(bones[name].head_local, bones[name].tail_local) for name in names], dtype=np.float64)
     return ends @ to_mesh[:3, :3].T + to_mesh[:3, 3]
+
+
+def _limit_again(
+    armature: bpy.types.Object, names: tuple[str, ...], poses: dict[str, np.ndarray], result: Result | None
+) -> None:
+    """Give the bones that hang from deforming ones limits with the range of their new ``poses``."""
+    turns = {}
+    for name, parent in zip(names, named_parents(armature, names), strict=True):
+        bone = armature.data.bones[name]
+        if parent >= 0 and bone.parent.name in poses:
+            local = local_poses(bone, poses[name], poses[bone.parent.name])
+            turns[name] = quaternions.from_matrices(local[:, :3, :3])
+    remove_limits(armature)
+    limit_rotations(armature, turns, MARGIN if result is None else result.figures.get("limit_margin", MARGIN))
 
 
 def _is_of_no_bone(armature: bpy.types.Object, path: str) -> bool:

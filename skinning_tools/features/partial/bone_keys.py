@@ -111,7 +111,7 @@ def _key_bone(
     times: np.ndarray,
 ) -> tuple[np.ndarray, float]:
     """Key one bone; returns its poses (F, 4, 4) with these keys, and the lost shear."""
-    basis = _local(bone, wanted.matrices[:, index], parent)
+    basis = local_poses(bone, wanted.matrices[:, index], parent)
     if wanted.jointed[index]:
         basis[:, :3, 3] = 0.0
     linear = basis[:, :3, :3]
@@ -150,7 +150,7 @@ def _key_chain(
 ) -> np.ndarray:
     """Key a chain of two bones, of which ``bone`` is the parent, to the affine poses of its child; returns its own
     poses."""
-    basis = _local(bone, wanted.matrices[:, index], parent)
+    basis = local_poses(bone, wanted.matrices[:, index], parent)
     if wanted.jointed[index]:
         basis[:, :3, 3] = 0.0
     chain = affine_chain.split(basis[:, None, :3], None if extents is None else extents[index][None])
@@ -186,7 +186,7 @@ def _frame_of(bone: bpy.types.Bone, parent: np.ndarray | None) -> np.ndarray | N
     return None
 
 
-def _local(bone: bpy.types.Bone, poses: np.ndarray, parent: np.ndarray | None) -> np.ndarray:
+def local_poses(bone: bpy.types.Bone, poses: np.ndarray, parent: np.ndarray | None) -> np.ndarray:
     """The bone's channels (F, 4, 4) for its ``poses`` (F, 4, 4), with its parent's poses ``parent`` (or None)."""
     frame = _frame_of(bone, parent)
     return _converted(bone, poses, parent, invert=True) if frame is None else np.linalg.inv(frame) @ poses

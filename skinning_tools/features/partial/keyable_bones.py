@@ -18,9 +18,9 @@ _SAME_POSE = 2e-3
 _IK = {"IK", "SPLINE_IK"}
 
 
-def check_keyable(armature: bpy.types.Object, names: Sequence[str]) -> None:
+def check_keyable(armature: bpy.types.Object, names: Sequence[str], but: str = "") -> None:
     """Raise BadScene if keys on the bones would be overridden or cannot be made; names: the existing bones to key,
-    empty if only new bones are keyed."""
+    empty if only new bones are keyed; but: the name of constraints that will be changed with the keys."""
     check_movable(armature, armature_label(armature), "its bones cannot be keyed")
     _check_nla(armature, new_only=not names)
     animation = armature.animation_data
@@ -28,7 +28,7 @@ def check_keyable(armature: bpy.types.Object, names: Sequence[str]) -> None:
     keyed = {curve.data_path: curve for curve in actions.existing_curves(armature)}
     for name in names:
         for constraint in armature.pose.bones[name].constraints:
-            if _acts(constraint, driven, keyed):
+            if constraint.name != but and _acts(constraint, driven, keyed):
                 raise BadScene(
                     f'The constraint "{constraint.name}" of the bone "{name}" would override its keys. Disable or '
                     "remove it"

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Limit Rotation constraints with the range in which bones turn in their animation."""
+
+import math
+from collections.abc import Mapping
+
+import bpy
+import numpy as np
+from mathutils import Quaternion
+
+from ..core import quaternions
+
+# The name of the constraints.
+ROTATION_LIMIT = "Range of Motion"
+MARGIN = math.radians(5.0)
+
+# Orders of Euler angles, the usual one first. About the middle axis of an order, angles are good up to a right angle.
+_ORDERS = ("XYZ", "XZY", "YXZ")
+_GOOD, _USABLE = math.radians(60.0), math.radians(80.0)
+
+
+def limit_rotations(armature: bpy.types.Object, turns: Mapping[str, np.ndarray], margin: float) -> list[str]:
+    """Limit the bones' own rotations to the ranges of ``turns``, quaternions (F, 4) by the name of the bone, and
+    ``margin`` radians more at both ends. A bone that was limited so before has new limits.
+
+    Returns the names of the bones that turn too far to be limited. The armature may be in no scene.
+    """
+    free = []
+    for name, rotations in turns.items():
+        bone = armature.pose.bones[name]
+        _remove(bone)
+        order, angles = _angles(_with_middles(rotations))
+        if not order:
+            free.append(name)
+            continue
+        constraint = bone.constraints.new("LIMIT_ROTATION")
+        constraint.name, constraint.owner_space = ROTATION_LIMIT, "LOCAL"
+        constraint.euler_order, constraint.use_transform_limit = order, True
+        for axis, own in zip("xyz", angles.T, strict=True):
+            low, high = own.min() - margin, own.max() + margin
+            setattr(constraint, f"use_limit_{axis}", bool(high - low < 2 * math.pi))
+            setattr(constraint, f"min_{axis}", low)
+            setattr(constraint, f"max_{axis}", high)
+    return free
+
+
+def remove_limits(armature: bpy.types.Object) -> list[str]:
+    """Remove the limits of ``limit_rotations``; returns the names of the bones that had them."""
+    return [bone.name for bone in armature.pose.bones if _remove(bone)]
+
+
+def _remove(bone: bpy.types.PoseBone) -> bool:
+    found = bone.constraints.get(ROTATION_LIMIT)
+    if found is None or found.type != "LIMIT_ROTATION":
+        return False
+    bone.constraints.remove(found)
+    return True
+
+
+def _with_middles(rotations: np.ndarray) -> np.ndarray:
+    """(2 F − 1, 4) the rotations and, after each, the one halfway to the next, as between two keys."""
+    rotations = quaternions.normalized(rotations)
+    return np.concatenate([rotations, quaternions.halfway(rotations[:-1], rotations[1:])])
+
+
+def _angles(rotations: np.ndarray) -> tuple[str, np.ndarray]:
+    """The order in which the middle angle of the rotations stays smallest, "" if none serves, and the angles (F, 3)
+    about x, y and z, as Blender's constraint sees them."""
+    found = {}
+    for order in _ORDERS:
+        angles = np.array([Quaternion(each).to_euler(order) for each in rotations])
+        found[order] = angles, np.abs(angles[:, "XYZ".index(order[1])]).max()
+        if found[order][1] <= _GOOD:
+            return order, angles
+    order = min(found, key=lambda each: found[each][1])
+    return (order if found[order][1] <= _USABLE else ""), found[order][0]
