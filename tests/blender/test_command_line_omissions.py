@@ -21,6 +21,7 @@ TOLD = 'the driver of location[0] (bpy.context.scene.frame_current * 0.1) of obj
 COMMANDS = {
     "convert": ("--object", "Limb", "--bones", "2", "--iterations", "1"),
     "solve-weights": ("--object", "Limb", "--target", "Target"),
+    "solve-again": ("--object", "Limb", "--target", "Free"),
     "solve-transforms": ("--object", "Limb", "--target", "Free"),
     "add-helper-bones": ("--object", "Limb", "--target", "Target", "--bones", "1"),
     "build-eigenskin": ("--object", "Limb", "--examples-from", "Target"),

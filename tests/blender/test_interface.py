@@ -144,7 +144,7 @@ def test_panels_show_the_failures_of_their_operators():
             background.note_failure(background.Failure(title, "It does not work"))
             assert "It does not work" in panel_recorder.drawn(panel).texts, title
             shown.append(panel)
-    assert len(set(shown)) == 13
+    assert len(set(shown)) == 14
 
 
 def test_a_failure_leads_to_its_entry_of_the_manual(tmp_path, monkeypatch):

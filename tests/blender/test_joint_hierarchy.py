@@ -9,7 +9,8 @@ from skinning_tools import command_line
 from skinning_tools.blender.skin_reader import rest_positions
 from skinning_tools.core.decomposition import BONE_KINDS
 from tests.blender import moving_meshes, scenes
-from tests.blender.partial_scenes import select
+from tests.blender.partial_scenes import curves, select
+from tests.blender.refusals import refused
 from tests.core.skinned_shapes import chain_weights, cuboid
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -169,3 +170,90 @@ def test_rotation_only_keeps_its_setting_and_says_what_it_lost(arm):
 def test_rotation_only_is_of_rigid_skeletons(arm, given):
     with pytest.raises(RuntimeError, match="needs a skeleton of rigid bones"):
         convert(arm, rotation_only=True, **given)
+
+
+def test_rotation_limits_do_not_change_what_plays(arm):
+    plain, _ = convert(arm, bone_kind="RIGID", joint_hierarchy=True)
+    limited, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_limits=True, limit_margin=0.1)
+    np.testing.assert_allclose(scenes.played(limited, FRAMES), scenes.played(plain, FRAMES), atol=1e-5)
+    bones = [bone for bone in rig.pose.bones if bone.parent is not None]
+    assert all(len(bone.constraints) == 1 for bone in bones)
+    # Beyond the range, the bone stays at its end: the hinge of the arm is the bone's x axis.
+    bone, limit = bones[0], bones[0].constraints[0]
+    rig.animation_data_clear()
+    bone.rotation_mode, bone.rotation_euler = "XYZ", (2.0, 0, 0)
+    bpy.context.view_layer.update()
+    local = rig.convert_space(pose_bone=bone, matrix=bone.matrix, from_space="POSE", to_space="LOCAL")
+    assert local.to_euler().x == pytest.approx(limit.max_x, abs=1e-4)
+    assert limit.max_x < 2.0
+    with pytest.raises(RuntimeError, match="Rotation Limits need bones that turn about joints"):
+        convert(arm, rotation_limits=True)
+
+
+def edited(rig, edit):
+    select(rig)
+    bpy.ops.object.mode_set(mode="EDIT")
+    edit(rig.data.edit_bones)
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def tip_of(rig):
+    return next(bone for bone in rig.data.bones if not bone.children)
+
+
+def split_and_rename(bones):
+    """Cut the first bone with a child in two, and give the tip another name."""
+    tip = next(bone for bone in bones if not bone.children)
+    tip.name = "Hand"
+    upper = tip.parent
+    end, middle = upper.tail.copy(), 0.5 * (upper.head + upper.tail)
+    for bone in upper.children:
+        bone.use_connect = False
+    upper.tail = middle
+    new = bones.new("Half")
+    new.head, new.tail, new.parent, new.use_connect = middle, end, upper, True
+    for bone in [each for each in upper.children if each != new]:
+        bone.parent = new
+
+
+def test_solve_again_keeps_what_was_edited(arm):
+    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True, rotation_limits=True)
+    before = jointed["skinning_e_rms"]
+    source = scenes.played(arm, FRAMES)
+    edited(rig, split_and_rename)
+    shape = [(bone.name, bone.parent and bone.parent.name, tuple(bone.head_local)) for bone in rig.data.bones]
+    assert bpy.ops.skinning.solve_again() == {"FINISHED"}
+    assert shape == [(bone.name, bone.parent and bone.parent.name, tuple(bone.head_local)) for bone in rig.data.bones]
+    assert {"Hand", "Half"} <= set(jointed.vertex_groups.keys())
+    assert jointed["skinning_bone_count"] == 4
+    # Another joint costs nothing.
+    assert jointed["skinning_e_rms"] < 1.2 * before
+    assert jointed["skinning_report"]["e_rms"] == rig["skinning_report"]["e_rms"] == jointed["skinning_e_rms"]
+    assert sum(len(bone.constraints) for bone in rig.pose.bones) == 3
+    np.testing.assert_array_equal(scenes.played(arm, FRAMES), source)
+    for frame in FRAMES:
+        bpy.context.scene.frame_set(frame)
+        for bone in rig.pose.bones:
+            if bone.parent is not None:
+                place = bone.parent.matrix @ bone.parent.bone.matrix_local.inverted() @ bone.bone.head_local
+                assert (place - bone.head).length < 1e-5 * size_of(jointed)
+
+
+def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm):
+    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True)
+    gone = tip_of(rig).name
+    edited(rig, lambda bones: bones.remove(bones[gone]))
+    action = rig.animation_data.action
+    assert bpy.ops.skinning.solve_again(rotation_only=False) == {"FINISHED"}
+    names = set(rig.data.bones.keys())
+    for vertex in jointed.data.vertices:
+        total = sum(each.weight for each in vertex.groups if jointed.vertex_groups[each.group].name in names)
+        assert total == pytest.approx(1, abs=1e-5)
+    assert rig.animation_data.action != action
+    assert not [curve for curve in curves(rig.animation_data.action) if gone in curve.data_path]
+
+
+def test_solve_again_is_of_bones_that_deform(arm):
+    jointed, _ = convert(arm, bone_kind="AFFINE", joint_hierarchy=True)
+    select(jointed)
+    refused("solve_again", "Convert the source again with the bone kind Rigid")

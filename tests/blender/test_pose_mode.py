@@ -15,6 +15,7 @@ from skinning_tools.blender.records import has_eigenskin
 from skinning_tools.blender.vertex_groups import read_weights
 from skinning_tools.features.centers.baking import bake_record
 from skinning_tools.features.partial.parts import reason_not_to_solve
+from skinning_tools.features.pose_test.operators import shows_pose_test
 from skinning_tools.features.preview import session
 from skinning_tools.features.weights import weight_view
 from tests.blender import panel_recorder, refusals, scenes
@@ -153,6 +154,13 @@ def show_weights(ob):
     return found
 
 
+def pose_test(ob):
+    assert bpy.ops.skinning.pose_test(contact=False) == {"FINISHED"}
+    found = [each for each in bpy.data.objects if shows_pose_test(each)]
+    assert bpy.ops.skinning.hide_pose_test() == {"FINISHED"}
+    return found
+
+
 def start_fit(ob):
     assert bpy.ops.skinning.start_weight_fit() == {"FINISHED"}
     copy = bpy.context.view_layer.objects.active
@@ -185,7 +193,10 @@ def solve_weights(ob):
     return [each for each, was in before.items() if not np.array_equal(raw(each), was)]
 
 
-TOOLS = [bake_and_play, smooth, find_rogues, compress, partition, show_weights, start_fit, eigenskin, solve_weights]
+TOOLS = [
+    bake_and_play, smooth, find_rogues, compress, partition, show_weights, pose_test, start_fit, eigenskin,
+    solve_weights,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("count", COUNTS)

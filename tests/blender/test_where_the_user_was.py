@@ -104,6 +104,7 @@ PAIRS = {
     "weight fit": (bent_arm, partial(call, "start_weight_fit"), partial(call, "cancel_weight_fit")),
     "volumes": (arm, partial(call, "generate_volumes"), partial(call, "remove_volumes")),
     "weight view": (arm, partial(call, "show_weights", mode="BONES"), partial(call, "show_weights", mode="OFF")),
+    "pose test": (arm, partial(call, "pose_test"), partial(call, "hide_pose_test")),
     "error colors": (converted, partial(call, "show_error"), partial(call, "show_error")),
     "EigenSkin's error": (
         corrected_limb,
@@ -204,6 +205,8 @@ JOBS = {
     "add_helper_bones": (jiggling, {"bone_count": 2}),
     "solve_weights": (jiggling, {}),
     "solve_transforms": (jiggling, {}),
+    "solve_again": (jiggling, {}),
+    "pose_test": (arm, {}),
     "add_bone_links": (bar, {"joints": "fore.L"}),
     "add_bulge_bone": (bar, {"bone": "upper.L"}),
 }

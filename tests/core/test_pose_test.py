@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tears when one bone turns."""
+
+import numpy as np
+import pytest
+
+from skinning_tools.core.pose_test import shares_below, stretches, turns, with_seams
+
+EDGES = np.array([[0, 1], [1, 2], [2, 3]])
+REST = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]])
+BONES = np.array([[0], [0], [1], [1]])
+PARENTS = np.array([-1, 0])
+MATRICES = np.tile(np.eye(4), (2, 1, 1))
+MATRICES[1, 0, 3] = 1.5
+
+
+def test_a_bone_carries_the_bones_below_it():
+    shares = shares_below(np.array([[0, 1], [1, 2], [2, 0]]), np.array([[0.5, 0.5], [0.25, 0.75], [1, 0]]), [-1, 0, 1])
+    np.testing.assert_allclose(shares, [[1, 1, 1], [0.5, 1, 1], [0, 0.75, 1]])
+
+
+@pytest.mark.parametrize("preserve_volume", [False, True])
+def test_the_edge_at_a_hard_joint_stretches_as_far_as_its_end_swings(preserve_volume):
+    shares = shares_below(BONES, np.ones((4, 1)), PARENTS)
+    found = list(turns(REST, shares, MATRICES, np.pi / 2, preserve_volume))
+    # The root moves everything alike; the other bone turns about three axes, both ways.
+    assert [(turn.bone, turn.axis) for turn in found] == [(1, axis) for axis in (0, 0, 1, 1, 2, 2)]
+    about_x, about_z = found[0], found[4]
+    np.testing.assert_allclose(stretches(about_x.points, EDGES, np.ones(3)), 1)
+    np.testing.assert_allclose(about_z.points[2:], [[1.5, 0.5, 0], [1.5, 1.5, 0]], atol=1e-12)
+    np.testing.assert_allclose(stretches(about_z.points, EDGES, np.ones(3)), [1, np.sqrt(0.5), 1])
+
+
+def test_blended_vertices_turn_half_with_preserved_volume():
+    shares = np.array([[0.0, 0, 0.5, 1]])
+    matrix = MATRICES[1:]
+    linear, kept = (list(turns(REST, shares, matrix, np.pi / 2, volume))[4].points for volume in (False, True))
+    np.testing.assert_allclose(linear[2], [1.75, 0.25, 0])
+    np.testing.assert_allclose(kept[2], [1.5 + 0.5 * np.sqrt(0.5), 0.5 * np.sqrt(0.5), 0])
+
+
+def test_a_seam_opens():
+    rest = np.concatenate([REST, REST[1:2]])
+    edges = with_seams(rest, EDGES)
+    assert sorted(edges[-1]) == [1, 4]
+    assert len(edges) == len(EDGES) + 1
+    lengths = np.array([1.0, 1, 1, 0])
+    moved = rest.copy()
+    moved[4, 2] = 0.5
+    np.testing.assert_allclose(stretches(moved, edges, lengths), [1, 1, 1, 6])
