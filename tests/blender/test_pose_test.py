@@ -119,7 +119,7 @@ def test_on_the_command_line(arm, tmp_path):
     path, report = tmp_path / "arm.blend", tmp_path / "report.json"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     assert command_line.main(["pose-test", "--object", "Arm", "--no-contact", "--report", str(report), "--quiet"]) == 0
-    assert json.loads(report.read_text())["bones"]["Bone 2"]["stretch"] > 1
+    assert json.loads(report.read_text())["figures"]["bones"]["Bone 2"]["stretch"] > 1
 
 
 def test_one_bone_alone_has_no_joint(arm):

@@ -129,7 +129,6 @@ def _convert(
     """Generator: the stages of ``convert``; yields (stage name, fraction, text). solver: core.decomposition.Settings
     within what the frames allow."""
     from .clip_actions import add_clips
-    from .rig_motion import rig_channels
     from .rig_writer import write_error_attribute, write_rig
 
     seconds: dict[str, float] = {}
@@ -162,8 +161,7 @@ def _convert(
             keys = yield from _stage("reduce", reducing, "Reducing keys")
 
     if settings.rotation_limits:
-        turns = rig_channels(rig.armature, rig.bones, decomposition).joint_rotation
-        notes = (*notes, *_limited(rig, turns, settings.limit_margin))
+        notes = (*notes, *_limited(rig, decomposition, settings.limit_margin))
 
     with _timed(seconds, "measure"):
         meter = yield from _stage("measure", _measure(rig, source, clips), "Measuring the result")
@@ -221,10 +219,14 @@ def _reduce(
     return counts
 
 
-def _limited(rig: Rig, turns: np.ndarray, margin: float) -> list[str]:
-    """Limit the bones with a parent to their ``turns`` (F, P, 4); returns notes."""
-    parents = rig.bones.hierarchy.parents
-    found = {name: turns[:, bone] for bone, name in enumerate(rig.bones.controls) if parents[bone] >= 0}
+def _limited(rig: Rig, decomposition: "Decomposition", margin: float) -> list[str]:
+    """Limit the bones with a parent to what their keys turn them; returns notes."""
+    from .rig_motion import rig_channels
+
+    hierarchy = rig.bones.hierarchy
+    turns = rig_channels(rig.armature, rig.bones, decomposition).joint_rotation
+    assert hierarchy is not None and turns is not None
+    found = {rig.bones.controls[bone]: turns[:, bone] for bone in np.flatnonzero(hierarchy.parents >= 0)}
     free = limit_rotations(rig.armature, found, margin)
     text = rpt_("no rotation limits for bones that turn too far: {names}")
     return [text.format(names=listed(free))] if free else []
