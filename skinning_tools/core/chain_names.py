@@ -58,4 +58,13 @@ def _continued(hierarchy: JointHierarchy) -> np.ndarray:
         apart = middle[bone] != middle[heir]
         if apart or (not middle[heir] and 2 * rival > counts[heir]):
             heirs[bone] = -1
-    return heirs
+    return heirs if hierarchy.partners is None else _as_on_the_other_side(heirs, hierarchy)
+
+
+def _as_on_the_other_side(heirs: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
+    """``heirs`` in which a bone, too, that has one bone more at its end than its mirror image goes on as that does."""
+    partners = hierarchy.partners
+    images = np.where(heirs >= 0, partners[heirs], -1)[partners]
+    children = (partners >= 0) & (images >= 0)
+    children &= hierarchy.parents[images] == np.arange(len(heirs))
+    return np.where(children & (heirs < 0), images, heirs)

@@ -79,6 +79,16 @@ def test_names_tell_chain_and_side():
     assert names == ("trunk.001", "trunk.002", "limb_1.L.001", "limb_1.L.002", "limb_1.R.001", "limb_1.R.002", "part_1")
 
 
+def test_a_limb_goes_on_as_its_mirror_image_does():
+    parents = np.array([*PARENTS[:6], 5, 3], np.int32)
+    # Each hand has one more bone, and the right one holds a stick.
+    parents, partners = np.append(parents, 5), np.array([0, 1, 4, 5, 2, 3, 7, 6, -1])
+    joints = np.concatenate([JOINTS[:6], [[-3, 0, 2], [3, 0, 2], [-2, -1, 2]]])
+    tree = JointHierarchy(parents.astype(np.int32), joints, np.zeros(9), partners, 0.0)
+    names = chain_names(tree, joints)
+    assert (names[7], names[6], names[8]) == ("limb_1.L.003", "limb_1.R.003", "part_1")
+
+
 def test_names_without_symmetry_have_no_sides():
     names = chain_names(hierarchy(None), JOINTS)
     assert len(set(names)) == len(names)

@@ -8,7 +8,7 @@ from .command import COMMANDS
 
 FEATURE = Feature(
     group="Binding and weights",
-    guide="binding.md",
+    guide="weights.md",
     settings=(settings,),
     operators=(operators,),
     panels=(panel,),
