@@ -225,7 +225,8 @@ def _limited(rig: Rig, decomposition: "Decomposition", margin: float) -> list[st
 
     hierarchy = rig.bones.hierarchy
     turns = rig_channels(rig.armature, rig.bones, decomposition).joint_rotation
-    assert hierarchy is not None and turns is not None
+    assert hierarchy is not None
+    assert turns is not None
     found = {rig.bones.controls[bone]: turns[:, bone] for bone in np.flatnonzero(hierarchy.parents >= 0)}
     free = limit_rotations(rig.armature, found, margin)
     text = rpt_("no rotation limits for bones that turn too far: {names}")

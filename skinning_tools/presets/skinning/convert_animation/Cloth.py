@@ -18,5 +18,5 @@ settings.root_bone = False
 settings.joint_hierarchy = False
 settings.rotation_only = False
 settings.rotation_limits = False
-settings.limit_margin = 0.08726646259971647
+settings.limit_margin = 0.0872664600610733
 settings.key_tolerance = 0.0
