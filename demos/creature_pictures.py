@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pictures of a creature made in code: the skeleton found in its walk, weights and helper bones solved for.
 
-Run by `python3 build.py docs`. Leaves joint_hierarchy.png, partial_weights.png, partial_helpers.png and
-error_over_bones.png.
+Run by `python3 build.py docs`. Leaves joint_hierarchy.png, partial_weights.png, partial_helpers.png,
+pose_test.png and error_over_bones.png.
 """
 
 import sys
@@ -17,10 +17,13 @@ sys.path.insert(0, str(ROOT))
 import creature
 import rendering
 from program import leave, parse_options
-from rendering import IN_THE_SUN, colored_by_error, compose, render, shape
+from rendering import IN_THE_SUN, colored, colored_by_error, compose, render, shape
 
 import skinning_tools
 from demos.objects import triangles
+from skinning_tools.blender.attributes import read_attribute
+from skinning_tools.blender.error_display import POSE_TEST_COLORS
+from skinning_tools.blender.skin_reader import rest_positions
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.curve_picture import curve_picture
 from skinning_tools.core.decomposition import Settings, decompose
@@ -54,6 +57,7 @@ def main() -> int:
         ("joint_hierarchy", draw_joints),
         ("partial_weights", draw_weights),
         ("partial_helpers", draw_helpers),
+        ("pose_test", draw_pose_test),
     ):
         path = options.output / f"{name}.png"
         print(path, draw(path, options.samples, options.percent), sep="\n", flush=True)
@@ -194,6 +198,21 @@ def draw_helpers(path: Path, samples: int, percent: int) -> str:
     before = played(copy)
     bpy.ops.skinning.add_helper_bones(bone_count=HELPERS)
     return draw_partial(path, made, copy, before, ("The rig's own bones", f"{HELPERS} helper bones"), samples, percent)
+
+
+def draw_pose_test(path: Path, samples: int, percent: int) -> str:
+    """What tears on a mesh whose vertices all follow their nearest bone, and on the same mesh with its own weights."""
+    made, meshes, captions = creature.build(), {}, []
+    for title, copy in (("Nearest bone alone", badly_bound(made)), ("Automatic weights", bound(made))):
+        select(copy)
+        bpy.ops.skinning.pose_test()
+        found, colors = copy["skinning_pose_test"], read_attribute(copy.data, POSE_TEST_COLORS)
+        mesh = shape(rest_positions(copy.data) - MIDDLE, triangles(copy.data))
+        meshes[title] = colored(mesh, IN_THE_SUN * colors)
+        captions.append((title, f"{found['torn']:,} torn edges, {found['touching']:,} touching faces"))
+    render(path, meshes, samples, percent, **LOOK)
+    compose(str(path), captions)
+    return "; ".join(f"{title}: {line}" for title, line in captions)
 
 
 def draw_partial(path: Path, made, copy, before: np.ndarray, titles, samples: int, percent: int) -> str:

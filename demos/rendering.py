@@ -59,6 +59,11 @@ def colored_by_error(
     # The color bar's colors are for the screen; Blender's are linear.
     rgb = colors[:, :3]
     colors[:, :3] = brightness * np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return colored(mesh, colors)
+
+
+def colored(mesh: bpy.types.Mesh, colors: np.ndarray) -> bpy.types.Mesh:
+    """``mesh`` with a material that shows ``colors`` (N, 4) float32, linear, of its vertices."""
     mesh.attributes.new("Error Color", "FLOAT_COLOR", "POINT").data.foreach_set("color", colors.ravel())
     material = bpy.data.materials.new("Error")
     material.use_nodes = True

@@ -51,6 +51,7 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
 def _continued(hierarchy: JointHierarchy) -> np.ndarray:
     """(P,) the bone that continues each bone's chain, −1 at its end."""
     heirs, counts, middle = hierarchy.heirs(), hierarchy.descendant_counts() + 1, hierarchy.middle
+    parents = hierarchy.parents
     for bone in np.flatnonzero(heirs >= 0):
         heir = heirs[bone]
         others = np.flatnonzero(hierarchy.parents == bone)
@@ -58,13 +59,10 @@ def _continued(hierarchy: JointHierarchy) -> np.ndarray:
         apart = middle[bone] != middle[heir]
         if apart or (not middle[heir] and 2 * rival > counts[heir]):
             heirs[bone] = -1
-    return heirs if hierarchy.partners is None else _as_on_the_other_side(heirs, hierarchy)
-
-
-def _as_on_the_other_side(heirs: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
-    """``heirs`` in which a bone, too, that has one bone more at its end than its mirror image goes on as that does."""
     partners = hierarchy.partners
+    if partners is None:
+        return heirs
+    # A limb that has one bone more than its mirror image goes on as that does.
     images = np.where(heirs >= 0, partners[heirs], -1)[partners]
-    children = (partners >= 0) & (images >= 0)
-    children &= hierarchy.parents[images] == np.arange(len(heirs))
-    return np.where(children & (heirs < 0), images, heirs)
+    mirrored = (heirs < 0) & (partners >= 0) & (images >= 0) & (parents[images] == np.arange(len(heirs)))
+    return np.where(mirrored, images, heirs)

@@ -19,7 +19,8 @@ def said(tmp_path_factory):
 def test_all_pictures_are_there(said):
     names = {path.name for path in said[1].iterdir()}
     assert names == {
-        f"{name}.png" for name in ("error_over_bones", "joint_hierarchy", "partial_weights", "partial_helpers")
+        f"{name}.png"
+        for name in ("error_over_bones", "joint_hierarchy", "partial_weights", "partial_helpers", "pose_test")
     }
 
 
