@@ -8,7 +8,6 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
-from ...blender.armatures import deformed_meshes
 from ...blender.attributes import write_attribute
 from ...blender.bodies import deforming_bones, named_parents
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
@@ -105,16 +104,15 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
 
 def _result_of(parts: Parts) -> Result | None:
     """The conversion that made the skeleton, if any. Raises BadScene if the mesh alone does not tell its motion."""
-    name = parts.armature.name
-    others = [ob for ob in deformed_meshes(parts.armature) if ob.data != parts.mesh.data]
-    if others:
-        raise BadScene(
-            f'The armature "{name}" deforms {names_text(others)}, too, which new keys would move. Join the meshes '
-            "(Ctrl J) and their sources and convert again, or give each its own armature"
-        )
-    result = result_of(parts.mesh)
+    name, result = parts.armature.name, result_of(parts.mesh)
     if result is None or result.mesh != parts.mesh:
         return None
+    others = [mesh for mesh in result.meshes if mesh != parts.mesh]
+    if others:
+        raise BadScene(
+            f'The armature "{name}" was made for {names_text(others)}, too, but Solve Again fits one mesh. Join the '
+            "sources (Ctrl J) and convert them again"
+        )
     if result.figures["settings"]["bone_kind"] != "RIGID":
         raise BadScene(
             f'The bones of "{name}" that you edit do not deform the mesh themselves, since they can be scaled. '
