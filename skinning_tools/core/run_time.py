@@ -43,7 +43,7 @@ def stage_seconds(work: Work) -> dict[str, float]:
     swept = effort.vertices(vertices) + effort.searched(vertices)
     if wanted.emphasis:
         # Sweeps over all vertices, and measuring between them.
-        swept += 30 * vertices
+        swept += 40 * vertices
     solve += swept * (1.0e-7 * bones + 1.1e-6 * min(wanted.max_influences, bones) ** 2)
     if wanted.bone_kind != "AFFINE":
         solve += 1.7e-5 * (effort.sweeps + effort.sample_sweeps) * bones * frames

@@ -67,15 +67,36 @@ class AffineBones:
         return rows + factor * change if sizes.max() <= limit else rows
 
 
-class HeldAffineBones:
+class FollowingAffineBones:
+    """Affine bones in the unreduced animation that keep their transforms where the data say little."""
+
+    def __init__(self, source: Rows):
+        self.source = source
+
+    def model(self, rows: np.ndarray) -> BoneModel:
+        return BoneModel(rows)
+
+    def of_source(self, equations: NormalEquations) -> NormalEquations:
+        return equations
+
+    def fit(self, equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
+        return equations.solve(rows, _HOLD_AT_END)
+
+    def extrapolate(self, rows: np.ndarray, _change: np.ndarray, _factor: float) -> np.ndarray:
+        return rows
+
+
+class HeldAffineBones(FollowingAffineBones):
     """Affine bones in the unreduced animation, held to a rigid motion of each bone's region: for the last sweeps.
 
     In the thin direction of a piece of cloth, a bone's matrix is nearly free, and the best fit of each single frame
     jumps from frame to frame: exact at the frames, wrong between them.
     """
 
+    source: AnimationMatrix
+
     def __init__(self, matrix: AnimationMatrix):
-        self.source = matrix
+        super().__init__(matrix)
         self._allowed = np.inf
 
     def allow(self, squared_error: float, squared_norm: float) -> None:
@@ -84,12 +105,6 @@ class HeldAffineBones:
         error = np.sqrt(max(squared_error + squared_norm, 0.0) / size)
         allowed = (1.0 + _COST_OF_HOLD) * error + _LEAST_COST
         self._allowed = size * allowed**2 - squared_norm
-
-    def model(self, rows: np.ndarray) -> BoneModel:
-        return BoneModel(rows)
-
-    def of_source(self, equations: NormalEquations) -> NormalEquations:
-        return equations
 
     def fit(self, equations: NormalEquations, _rows: np.ndarray) -> np.ndarray:
         rigid_rows = to_rows(rigid.fit_alone(self.source.unweigh(equations.products), equations.bone_moments))
@@ -104,8 +119,9 @@ class HeldAffineBones:
             hold *= _LOOSENED
         return rows
 
-    def extrapolate(self, rows: np.ndarray, _change: np.ndarray, _factor: float) -> np.ndarray:
-        return rows
+    def toward(self, targets: Rows) -> "FollowingAffineBones":
+        """Bones that go on from their transforms to other data of the same vertices."""
+        return FollowingAffineBones(targets)
 
 
 class StiffBones:
@@ -122,6 +138,12 @@ class StiffBones:
     @property
     def final(self) -> "StiffBones":
         return self._with(self._matrix, None)
+
+    def toward(self, targets: Rows) -> "StiffBones":
+        """Bones that go on from their transforms to other data of the same vertices, in the unreduced animation."""
+        other = self.final
+        other.source = targets
+        return other
 
     def on(self, matrix: AnimationMatrix, reduction: Reduction) -> "StiffBones":
         """The same bones on other vertices."""

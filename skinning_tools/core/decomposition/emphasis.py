@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Largest errors lowered at the cost of the mean: iteratively reweighted least squares.
+"""Largest errors lowered at little cost of the mean: a limit on the distance of every vertex in every frame.
 
-A vertex whose largest error in any frame is above the others' counts for more, and then the bones are fitted again
-(Lawson 1961: weights are multiplied by the errors that they leave, which leads to the least maximum). Bones of other
-vertices then serve it, too.
+The alternating direction method of multipliers (Boyd et al. 2011, section 3) in its scaled form: a vertex that breaks
+the limit in some frame gets a copy of its errors that keeps it, and the skin is fitted to both its place and that copy.
+What the two still differ by is added up, so that the copy asks for more in each sweep until the limit is kept. Weights
+by the error alone (iteratively reweighted least squares) lower the largest error no further, at several times the cost
+of the mean: they count for a vertex in all of its frames, and also below the limit.
 """
 
 from dataclasses import replace
@@ -20,9 +22,13 @@ from .sweeps import alternate, vertex_blocks
 from .transforms import design_matrix
 from .vertex_step import VertexState
 
-_ROUNDS, _SWEEPS = 8, 2
-# The power of the errors by which importances grow in one round, at full emphasis; and their range.
-_POWER, _RANGE = 0.5, 1e4
+_SWEEPS = 24
+# By how much the limit is below the largest error, and by how much the squared error may rise, at full emphasis.
+_LOWERED, _ALLOWED = 0.5, 0.15
+# How much the copy of the errors counts beside a vertex's place.
+_FIRMNESS = 40.0
+# A limit this nearly kept is kept. One that costs too much is raised, and what had been added up fades.
+_KEPT, _RAISED, _FADED = 1.02, 1.03, 0.9
 
 
 def emphasized(
@@ -33,37 +39,103 @@ def emphasized(
     emphasis: float,
     optimize_rest_pose: bool,
     progress: Progress,
-) -> tuple[np.ndarray, VertexState]:
-    """Transforms and vertices after sweeps in which vertices count for more, the larger their largest errors are; those
-    of the round with the least of these, at worst as they were.
+) -> tuple[np.ndarray, VertexState, float, float]:
+    """Transforms and vertices with less of a largest error; that error, and the squared error ‖TX − A‖².
 
-    rows: Tᵀ (4P, 3F) in the unreduced animation; emphasis: from 0 to 1. Raises Cancelled.
+    rows: Tᵀ (4P, 3F) in the unreduced animation; emphasis: from 0 to 1. Of all sweeps, the one with the least largest
+    error among those whose root mean square has risen by no more than the emphasis allows; at worst all stays as it is.
+    Errors count by the importance of their vertices. Raises Cancelled.
     """
-    importance = np.ones(len(state.points)) if state.importance is None else state.importance
-    errors = largest_errors(matrix, rows, state)
-    best = errors.max(), rows, state
-    for number in range(_ROUNDS):
-        part = span(progress, number / _ROUNDS, (number + 1) / _ROUNDS)
-        importance = importance * (errors / max(errors.mean(), np.finfo(float).tiny)) ** (_POWER * emphasis)
-        importance = np.maximum(importance, max(importance.max() / _RANGE, np.finfo(float).tiny))
-        importance /= importance.mean()
-        state = replace(state.copy(), importance=importance)
-        rows, state, _ = alternate(kind, rows, state, range(1, 1 + _SWEEPS), optimize_rest_pose, part)
-        errors = largest_errors(matrix, rows, state)
-        best = min(best, (errors.max(), rows, state), key=lambda each: each[0])
-    return best[1:]
+    limits = _Limits(matrix, state.importance)
+    largest, squared = limits.measure(rows, state)
+    allowed = (1.0 + _ALLOWED * emphasis) ** 2 * squared
+    limits.limit = (1.0 - _LOWERED * emphasis) * largest
+    best = largest, squared, rows, state
+    follower = kind.toward(limits)
+    for number in range(_SWEEPS):
+        part = span(progress, number / _SWEEPS, (number + 1) / _SWEEPS)
+        limits.update(rows, state)
+        counted = replace(state.copy(), importance=limits.importance)
+        rows, moved, _ = alternate(follower, rows, counted, range(1, 2), optimize_rest_pose, part)
+        state = replace(moved, importance=state.importance)
+        largest, squared = limits.measure(rows, state)
+        if squared > allowed:
+            limits.loosen()
+        elif largest < best[0]:
+            best = largest, squared, rows, state
+            if largest <= _KEPT * limits.limit:
+                break
+    largest, squared, rows, state = best
+    return rows, state, largest, squared
 
 
-def largest_errors(matrix: AnimationMatrix, rows: np.ndarray, state: VertexState) -> np.ndarray:
-    """The largest distance (N,) of each vertex from its place in any frame, in solver units."""
-    found = np.empty(len(state.points))
+class _Limits:
+    """The places that vertices are fitted to, and how much they count, so that no error is above ``limit``.
 
-    def measure(part: slice) -> None:
+    importance (N,): of the vertices and of their copies together. ``limit`` is that of errors times the root of the
+    vertices' own importance; all in solver units.
+    """
+
+    def __init__(self, matrix: AnimationMatrix, importance: np.ndarray | None):
+        self._matrix, count = matrix, matrix.vertex_count
+        self._own = np.ones(count) if importance is None else importance
+        self._frames = matrix.weigh(np.ones((1, matrix.height)))[0, ::3]
+        self.limit, self.importance = np.inf, self._own.copy()
+        # The vertices that have broken the limit: their places in the arrays that follow; -1 for all others.
+        self._places = np.full(count, -1)
+        self._sums = np.zeros((0, matrix.height), np.float32)
+        self._shifts = np.zeros((0, matrix.height), np.float32)
+
+    def rows(self, part: slice | np.ndarray) -> np.ndarray:
+        """(n, 3F) what the vertices ``part`` are fitted to."""
+        rows, places = self._matrix.rows(part), self._places[part]
+        limited = places >= 0
+        if limited.any():
+            rows = rows.copy()
+            rows[limited] += self._shifts[places[limited]]
+        return rows
+
+    def measure(self, rows: np.ndarray, state: VertexState) -> tuple[float, float]:
+        """The largest error, by which the limit is meant, and ‖TX − A‖² by the vertices' own importance."""
+        found = np.empty((2, len(self._own)))
+
+        def measure(part: slice) -> None:
+            squares = np.square(self._errors(part, rows, state)).reshape(-1, len(self._frames), 3).sum(axis=2)
+            found[:, part] = (squares / self._frames**2).max(axis=1), squares.sum(axis=1)
+
+        for_each(measure, vertex_blocks(len(self._own)), lambda part, nothing: None)
+        return float(np.sqrt((self._own * found[0]).max())), float(self._own @ found[1])
+
+    def update(self, rows: np.ndarray, state: VertexState) -> None:
+        """Take new copies of the errors of vertices that break the limit, or have done so."""
+        for part in vertex_blocks(len(self._own)):
+            errors = self._errors(part, rows, state)
+            most = self.limit * self._frames / np.sqrt(self._own[part, None])
+            beyond = np.linalg.norm(errors.reshape(len(errors), len(self._frames), 3), axis=2) > most
+            self._include(part.start + np.flatnonzero(beyond.any(axis=1)))
+            limited = np.flatnonzero(self._places[part] >= 0)
+            places = self._places[part][limited]
+            wanted = errors[limited] + self._sums[places]
+            lengths = np.linalg.norm(wanted.reshape(len(wanted), len(self._frames), 3), axis=2)
+            kept = np.minimum(1.0, most[limited] / np.where(lengths > 0, lengths, np.inf))
+            sums = wanted * np.repeat(1.0 - kept, 3, axis=1)
+            self._sums[places] = sums
+            self._shifts[places] = _FIRMNESS / (1.0 + _FIRMNESS) * (wanted - 2.0 * sums)
+
+    def loosen(self) -> None:
+        self.limit *= _RAISED
+        self._sums *= _FADED
+
+    def _include(self, vertices: np.ndarray) -> None:
+        new = vertices[self._places[vertices] < 0]
+        self._places[new] = len(self._sums) + np.arange(len(new))
+        self.importance[new] = (1.0 + _FIRMNESS) * self._own[new]
+        more = np.zeros((len(new), self._matrix.height), np.float32)
+        self._sums, self._shifts = np.concatenate([self._sums, more]), np.concatenate([self._shifts, more])
+
+    def _errors(self, part: slice, rows: np.ndarray, state: VertexState) -> np.ndarray:
+        """(n, 3F) of the vertices ``part``."""
         few = state.of(part)
         design = design_matrix(few.points, few.bones, few.weights, len(rows) // 4)
         made = design @ rows if scipy.sparse.issparse(design) else product(design, rows)
-        apart = matrix.unweigh(made - matrix.rows(part)).reshape(len(made), -1, 3)
-        found[part] = np.sqrt(np.einsum("nfi,nfi->nf", apart, apart).max(axis=1))
-
-    for_each(measure, vertex_blocks(len(found)), lambda part, nothing: None)
-    return found
+        return made - self._matrix.rows(part)

@@ -9,7 +9,7 @@ import numpy as np
 from ..progress import Progress, checkpoint, ignore, span
 from ..solve_memory import BLOCK_VERTICES, workers_at_once
 from ..threads import for_each
-from .bone_kinds import BoneKind, FinalBones
+from .bone_kinds import BoneKind, FollowingAffineBones
 from .bone_model import BoneModel
 from .reduction import Rows
 from .transforms import NormalEquations, design_matrix
@@ -93,7 +93,7 @@ def over_blocks(
 
 
 def alternate(
-    kind: BoneKind | FinalBones,
+    kind: BoneKind | FollowingAffineBones,
     rows: np.ndarray,
     state: VertexState,
     sweeps: range,
@@ -137,7 +137,7 @@ def alternate(
 
 
 def _sweep(
-    kind: BoneKind | FinalBones, rows: np.ndarray, state: VertexState, **options: Any
+    kind: BoneKind | FollowingAffineBones, rows: np.ndarray, state: VertexState, **options: Any
 ) -> tuple[np.ndarray, float]:
     equations = kind.of_source(sweep_vertices(kind.model(rows), state, kind.source, **options))
     fitted = kind.fit(equations, rows)

@@ -41,7 +41,7 @@ class Settings:
     """DRAFT: a first look. BEST: bones are searched for, many times as long. ``iterations`` count beside it."""
 
     emphasis: float = 0.0
-    """From 0 to 1: how much largest errors count beside the mean; the target error does not include it."""
+    """From 0 to 1: how far largest errors are lowered, at 1 to half; the target error does not include it."""
 
     prune: bool = False
     """Remove bones that others can replace: ``bone_count`` is the most. Rigid bones without a target error only."""

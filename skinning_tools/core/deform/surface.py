@@ -101,6 +101,16 @@ def vertex_normals(
     return np.where(_length(totals) > _VANISHED, unit(totals), missing)
 
 
+def normal_errors(actual: np.ndarray, expected: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """The angles (n,), in degrees, between the ``vertex_normals`` of two shapes (N, 3) of a mesh, triangles (T, 3).
+
+    Without the vertices that have no normal in one of them, such as those without faces.
+    """
+    first, second = (vertex_normals(points, triangles) for points in (actual, expected))
+    cosines = np.einsum("ni,ni->n", first, second)[first.any(axis=1) & second.any(axis=1)]
+    return np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
+
+
 def transformed_tangents(tangents: np.ndarray, transforms: np.ndarray) -> np.ndarray:
     """Unit tangents by each row's own transform (N, 3, 4) or (N, 3, 3), perpendicular to the ``transformed_normals`` if
     they were perpendicular to the normals.

@@ -108,7 +108,7 @@ class SolverSettings(Settings):
         "Emphasis",
         0.0,
         most=1.0,
-        tip="What to keep small: 0 the mean of all errors, 1 the largest ones, at the cost of the mean",
+        tip="What to keep small: 0 the mean of all errors, 1 also the largest one, which is about halved",
         flag="--emphasis",
         metavar="E",
     )

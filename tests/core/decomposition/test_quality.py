@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How much time a solve takes for how close a result, and which errors it keeps small."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,14 +57,16 @@ def test_the_best_quality_is_closer(waves, kind, few_moves):
     np.testing.assert_allclose(best.weights.sum(axis=1), 1.0)
 
 
-def test_the_best_quality_is_never_worse(waves, monkeypatch):
+@pytest.mark.parametrize("emphasis", [0.0, 1.0])
+def test_the_best_quality_is_never_worse(waves, monkeypatch, emphasis):
     """Even if the search spoils what it begins with."""
     spoil = lambda prepared, settings, starts, *rest: search_module.begin(prepared, settings, starts[0] * 0).improved(  # noqa: E731
         range(1), True, rest[-1]
     )
     monkeypatch.setattr("skinning_tools.core.decomposition.solver.search_bones", spoil)
-    standard, best = (decompose(waves, Settings(4, iterations=3, quality=quality)) for quality in ("STANDARD", "BEST"))
-    assert best.e_rms == standard.e_rms
+    settings = Settings(4, iterations=3, emphasis=emphasis)
+    standard, best = (decompose(waves, replace(settings, quality=quality)) for quality in ("STANDARD", "BEST"))
+    assert (best.e_rms, best.max_error) == (standard.e_rms, standard.max_error)
 
 
 @pytest.mark.parametrize("bones", [1, 2])
@@ -84,8 +88,8 @@ def test_progress_of_the_best_quality(waves, few_moves):
 @pytest.mark.parametrize("kind", BONE_KINDS)
 def test_emphasis_lowers_the_largest_error(waves, kind):
     plain, emphasized = (decompose(waves, Settings(6, kind, emphasis=emphasis)) for emphasis in (0.0, 1.0))
-    assert emphasized.max_error < 0.85 * plain.max_error
-    assert emphasized.e_rms < 1.3 * plain.e_rms
+    assert emphasized.max_error < 0.6 * plain.max_error
+    assert emphasized.e_rms < 1.15 * plain.e_rms
 
 
 def test_emphasis_follows_the_target(waves):
