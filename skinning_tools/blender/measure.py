@@ -14,6 +14,8 @@ from .temporary_scene import evaluate_frame, temporary_scene
 
 # Relative to the largest singular value of a world matrix; below this, Blender's inverse is not usable.
 _SINGULAR = 1e-7
+# Normals take twenty times as long to compare as positions: in so many frames at most, and fewer of large meshes.
+_MOST_FRAMES, _FEWEST_FRAMES, _POSITIONS = 16, 2, 200_000
 
 
 class Rig(Protocol):
@@ -34,10 +36,14 @@ class Source(Protocol):
 
 
 class RigMeter(ErrorMeter):
-    """The error of all vertices together; ``parts`` has the error of each object, in the same scale."""
+    """The error of all vertices together; ``parts`` has the error of each object, in the same scale.
 
-    def __init__(self, scale: float, vertex_counts: list[int]):
+    normals: whether to measure those, too, which takes longer; in some frames only.
+    """
+
+    def __init__(self, scale: float, vertex_counts: list[int], normals: bool = False):
         super().__init__(scale, sum(vertex_counts))
+        self._angles: list[np.ndarray] | None = [] if normals else None
         self.parts = [ErrorMeter(scale, count) for count in vertex_counts] if len(vertex_counts) > 1 else [self]
         self._counts = vertex_counts
 
@@ -48,6 +54,28 @@ class RigMeter(ErrorMeter):
             if part is not self:
                 part.add(expected[start : start + count], actual[start : start + count], to_world)
             start += count
+
+    def add_normals(self, expected: np.ndarray, actual: np.ndarray, triangles: np.ndarray) -> None:
+        """Compare the normals of one frame: both (N, 3), object space."""
+        from ..core.deform.surface import normal_errors
+
+        if self._angles is not None:
+            self._angles.append(normal_errors(actual, expected, triangles).astype(np.float32))
+
+    def frames_for_normals(self, count: int) -> set[int]:
+        """Those of ``count`` frames in which to compare normals, spread evenly."""
+        if self._angles is None:
+            return set()
+        most = min(_MOST_FRAMES, max(_FEWEST_FRAMES, _POSITIONS // len(self.vertex_error)), count)
+        return {(2 * number + 1) * count // (2 * most) for number in range(most)}
+
+    @property
+    def normals(self) -> dict[str, float] | None:
+        """The mean angle between normals in degrees, and what 90 % are within; None where none were compared."""
+        angles = np.concatenate(self._angles) if self._angles else np.zeros(0)
+        if not len(angles):
+            return None
+        return {"mean": float(angles.mean(dtype=np.float64)), "within": float(np.quantile(angles, 0.9))}
 
 
 def measure_rig(rig: Rig, source: Source, meter: RigMeter | None = None) -> Generator[float, None, RigMeter]:
@@ -69,6 +97,7 @@ def measure_rig(rig: Rig, source: Source, meter: RigMeter | None = None) -> Gene
         if meter is None:
             meter = RigMeter(unit_scale(animation.frames), counts)
         with temporary_scene(bpy.context.scene, [rig.armature, *rig.objects]) as scene:
+            with_normals = meter.frames_for_normals(len(animation.frame_numbers))
             for row, frame in enumerate(animation.frame_numbers):
                 depsgraph, start = evaluate_frame(scene, frame), 0
                 for ob, count in zip(rig.objects, counts, strict=True):
@@ -78,6 +107,8 @@ def measure_rig(rig: Rig, source: Source, meter: RigMeter | None = None) -> Gene
                 expected = animation.frames[row]
                 linear = np.array(evaluated.matrix_world, dtype=np.float64)[:3, :3]
                 meter.add(expected, _visible_part(actual, expected, linear), linear)
+                if row in with_normals:
+                    meter.add_normals(expected, actual, animation.triangles)
                 yield (row + 1) / len(animation.frames)
     except ReferenceError as error:
         raise unmet("REMOVED", object="rig") from error

@@ -50,6 +50,7 @@ def test_the_result_is_reported(shot, tmp_path):
     assert said["figures"]["e_rms"] == flag["skinning_e_rms"]
     assert said["figures"]["largest_error"] == flag["skinning_max_error"]
     assert said["figures"]["bones"] == 4
+    assert 0 < said["figures"]["normals"]["mean"] < said["figures"]["normals"]["within"]
     assert said["figures"]["frames"] == {"count": 8, "first": 1, "last": 8}
     assert (said["settings"]["object"], said["settings"]["iterations"]) == (["Flag"], 2)
     assert said["settings"]["influences"] == 4  # defaults, too

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender.animation.animation_reader import SourceAnimation
-from skinning_tools.blender.measure import measure_rig
+from skinning_tools.blender.measure import RigMeter, measure_rig
 from skinning_tools.core.animation import Animation, unit_scale
+from skinning_tools.core.deform.surface import normal_errors
 from skinning_tools.core.errors import BadScene
 from skinning_tools.features.convert.rig_writer import write_rig
 from tests.blender import rig_samples, scenes
@@ -46,6 +47,20 @@ def test_the_error_is_what_was_put_there():
     expected = np.full(60, 0.5)
     expected[7] = 2
     assert np.allclose(meter.vertex_error, expected, atol=1e-5)
+
+
+def test_normals_turn_with_what_is_expected():
+    """All frames turned by 5 degrees about an axis."""
+    _, source, rig = rig_samples.written("RIGID")
+    frames, sine = source.animation.frames, np.sin(np.radians(5.0))
+    turned = frames @ np.array([[1, 0, 0], [0, np.sqrt(1 - sine**2), sine], [0, -sine, np.sqrt(1 - sine**2)]])
+    triangles = source.animation.triangles
+    angles = np.concatenate([normal_errors(*each, triangles) for each in zip(frames, turned, strict=True)])
+    meter = RigMeter(1.0, [60], normals=True)
+    scenes.drain(measure_rig(rig, with_frames(source, turned), meter))
+    assert meter.normals["mean"] == pytest.approx(angles.mean(), abs=0.01)
+    assert meter.normals["within"] == pytest.approx(np.quantile(angles, 0.9), abs=0.01)
+    assert scenes.drain(measure_rig(rig, source))[0].normals is None
 
 
 def test_the_rig_is_measured_as_it_is_now():

@@ -207,6 +207,7 @@ def test_settings_of_an_earlier_version(scene):
         ("parts", [{"source": "Flag"}]),
         ("curve", {"bone_count": [1, 2], "e_rms": [1.0]}),
         ("keys", {"after": 3}),
+        ("normals", {"mean": 1.0}),
         (None, "a note"),
         (None, [1, 2, 3]),
     ],

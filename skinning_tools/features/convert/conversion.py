@@ -154,17 +154,17 @@ def _convert(
             add_clips(context, rig, clips, decomposition, made)
             notes = (*notes, *notes_on_moving(context, clips))
 
-    keys = None
+    keys, scale = None, unit_scale(source.animation.frames)
     if settings.key_tolerance:
         with _timed(seconds, "reduce"):
-            reducing = _reduce(rig, source, clips, decomposition, settings.key_tolerance)
+            reducing = _reduce(rig, clips, decomposition, settings.key_tolerance, scale)
             keys = yield from _stage("reduce", reducing, "Reducing keys")
 
     if settings.rotation_limits:
         notes = (*notes, *_limited(rig, decomposition, settings.limit_margin))
 
     with _timed(seconds, "measure"):
-        meter = yield from _stage("measure", _measure(rig, source, clips), "Measuring the result")
+        meter = yield from _stage("measure", _measure(rig, clips, scale), "Measuring the result")
     if settings.as_clips:
         play_clip(rig.armature, rig.objects, clips[0].name)
 
@@ -205,12 +205,12 @@ def _read(
 
 
 def _reduce(
-    rig: Rig, source: SourceAnimation, clips: Sequence[Clip], decomposition: "Decomposition", tolerance: float
+    rig: Rig, clips: Sequence[Clip], decomposition: "Decomposition", tolerance: float, scale: float
 ) -> "background.Steps[KeyCounts]":
     """Generator: reduce the keys of each clip; returns the number of keys of all."""
     from .key_reduction import KeyCounts, reduce_rig_keys
 
-    scale, counts = unit_scale(source.animation.frames), KeyCounts(0, 0)
+    counts = KeyCounts(0, 0)
     for number, clip in enumerate(clips):
         _play(rig, clips, clip)
         reducing = reduce_rig_keys(rig, clip.source, clip.part_of(decomposition), tolerance, scale)
@@ -233,11 +233,11 @@ def _limited(rig: Rig, decomposition: "Decomposition", margin: float) -> list[st
     return [text.format(names=listed(free))] if free else []
 
 
-def _measure(rig: Rig, source: SourceAnimation, clips: Sequence[Clip]) -> background.Steps[RigMeter]:
+def _measure(rig: Rig, clips: Sequence[Clip], scale: float) -> background.Steps[RigMeter]:
     """Generator: measure the rig in the frames of all clips, one after the other."""
     from ...blender.measure import measure_rig
 
-    meter = RigMeter(unit_scale(source.animation.frames), [len(ob.data.vertices) for ob in rig.objects])
+    meter = RigMeter(scale, [len(ob.data.vertices) for ob in rig.objects], normals=True)
     for number, clip in enumerate(clips):
         _play(rig, clips, clip)
         measuring = measure_rig(rig, clip.source, meter)
@@ -269,8 +269,8 @@ def _solve(
     if not settings.rotation_only:
         found = decompose_clips(animation, lengths, solver, progress, importance)
     else:
-        # Shapes and smoothing are for the bones as they are in the end.
-        free = replace(solver, residual_shapes=0, smoothness=0.0)
+        # Shapes and smoothing are for the bones as they are in the end, and these do not keep what an emphasis gains.
+        free = replace(solver, residual_shapes=0, smoothness=0.0, emphasis=0.0)
         found = decompose_clips(animation, lengths, free, span(progress, 0.0, 0.5), importance)
     if not settings.joint_hierarchy:
         return found, None, None
@@ -312,6 +312,8 @@ def _record(
         "key_tolerance": settings.key_tolerance,
         "history": [float(error) for error in decomposition.history],
     }
+    if meter.normals is not None:
+        record["normals"] = meter.normals
     if hierarchy is not None:
         record["joint_count"] = int((hierarchy.parents >= 0).sum())
     if decomposition.curve:

@@ -35,6 +35,9 @@ def figures_of_record(record: dict) -> list[Figure]:
         Figure("E_RMS", e_rms, f"{{:.4f}}{missed}", panel=f"{e_rms:.4f}{short.format(target=target)}"),
         Figure("Largest error", record["max_error"], "{:.4f}", panel=f"{record['max_error']:.4f} ({distance})"),
     ]
+    if "normals" in record:
+        normals = {name: record["normals"][name] for name in ("mean", "within")}
+        found.append(Figure("Normals", normals, rpt_("{mean:.2f}° (90 % within {within:.2f}°)")))
     if settings.get("residual_shapes"):
         found.append(Figure("Residual shapes", settings["residual_shapes"]))
     if "joint_count" in record:

@@ -103,7 +103,7 @@ def _measured(
 ) -> background.Steps[FaceRecord]:
     """Generator: each slider at 1 in a scene beside the user's, and none at all. A body stays in its pose."""
     from ...core.deform import skin_frame
-    from ...core.deform.surface import vertex_normals
+    from ...core.deform.surface import normal_errors
 
     stretch = stretch_of(source.mesh_object)
     distances, turns = [], []
@@ -136,9 +136,8 @@ def _measured(
                 rig.armature[name] = 0.0
                 away = np.linalg.norm((got - wanted) @ stretch.T, axis=1)
                 distances.append((away.mean(), away.max()))
-                first, second = (vertex_normals(points @ stretch.T, source.triangles) for points in (got, wanted))
-                cosines = np.clip(np.einsum("ni,ni->n", first, second), -1.0, 1.0)
-                turns.append(np.degrees(np.quantile(np.arccos(cosines), 0.9)))
+                angles = normal_errors(got @ stretch.T, wanted @ stretch.T, source.triangles)
+                turns.append(np.quantile(angles, 0.9) if len(angles) else 0.0)
                 yield number / len(source.sliders), "Measuring the result"
             played()
     finally:

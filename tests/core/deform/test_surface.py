@@ -18,6 +18,7 @@ from skinning_tools.core.deform import (
     vertex_normals,
     vertex_transforms,
 )
+from skinning_tools.core.deform.surface import normal_errors
 
 from ..skinned_shapes import about, chain_weights, cuboid
 
@@ -259,3 +260,11 @@ def test_skinned_normals_are_near_those_of_the_deformed_faces(method):
     assert skinned.mean() < 0.25 * unskinned.mean()
     if method == "LBS":
         assert angles(blended_normals(at_rest, bones, weights, matrices)).mean() < 0.25 * unskinned.mean()
+
+
+def test_angles_between_normals():
+    """A sheet turned by 30 degrees, with a vertex beside it that no face has."""
+    points = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [5, 5, 5]], float)
+    turn = np.array([[1, 0, 0], [0, np.sqrt(0.75), -0.5], [0, 0.5, np.sqrt(0.75)]])
+    found = normal_errors(points @ turn.T, points, np.array([[0, 1, 2], [0, 2, 3]]))
+    np.testing.assert_allclose(found, np.full(4, 30.0))
