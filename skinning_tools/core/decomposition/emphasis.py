@@ -27,6 +27,8 @@ _SWEEPS = 24
 _LOWERED, _ALLOWED = 0.5, 0.15
 # How much the copy of the errors counts beside a vertex's place.
 _FIRMNESS = 40.0
+# Of positions in single precision, in solver units: errors as small are none.
+_ROUNDING = 1e-7
 # A limit this nearly kept is kept. One that costs too much is raised, and what had been added up fades.
 _KEPT, _RAISED, _FADED = 1.02, 1.03, 0.9
 
@@ -51,6 +53,8 @@ def emphasized(
     allowed = (1.0 + _ALLOWED * emphasis) ** 2 * squared
     limits.limit = (1.0 - _LOWERED * emphasis) * largest
     best = largest, squared, rows, state
+    if largest <= _ROUNDING:
+        return rows, state, largest, squared
     follower = kind.toward(limits)
     for number in range(_SWEEPS):
         part = span(progress, number / _SWEEPS, (number + 1) / _SWEEPS)
@@ -81,6 +85,7 @@ class _Limits:
         self._own = np.ones(count) if importance is None else importance
         self._frames = matrix.weigh(np.ones((1, matrix.height)))[0, ::3]
         self.limit, self.importance = np.inf, self._own.copy()
+        self._largest = np.zeros(count)
         # The vertices that have broken the limit: their places in the arrays that follow; -1 for all others.
         self._places = np.full(count, -1)
         self._sums = np.zeros((0, matrix.height), np.float32)
@@ -104,20 +109,20 @@ class _Limits:
             found[:, part] = (squares / self._frames**2).max(axis=1), squares.sum(axis=1)
 
         for_each(measure, vertex_blocks(len(self._own)), lambda part, nothing: None)
-        return float(np.sqrt((self._own * found[0]).max())), float(self._own @ found[1])
+        self._largest = np.sqrt(self._own * found[0])
+        return float(self._largest.max()), float(self._own @ found[1])
 
     def update(self, rows: np.ndarray, state: VertexState) -> None:
-        """Take new copies of the errors of vertices that break the limit, or have done so."""
-        for part in vertex_blocks(len(self._own)):
-            errors = self._errors(part, rows, state)
+        """Take new copies of the errors of vertices that broke the limit when they were measured, or before."""
+        self._include(np.flatnonzero((self._largest > self.limit) & (self._places < 0)))
+        limited = np.flatnonzero(self._places >= 0)
+        for block in vertex_blocks(len(limited)):
+            part = limited[block]
+            places = self._places[part]
+            wanted = self._errors(part, rows, state) + self._sums[places]
+            lengths = np.linalg.norm(wanted.reshape(len(part), -1, 3), axis=2)
             most = self.limit * self._frames / np.sqrt(self._own[part, None])
-            beyond = np.linalg.norm(errors.reshape(len(errors), len(self._frames), 3), axis=2) > most
-            self._include(part.start + np.flatnonzero(beyond.any(axis=1)))
-            limited = np.flatnonzero(self._places[part] >= 0)
-            places = self._places[part][limited]
-            wanted = errors[limited] + self._sums[places]
-            lengths = np.linalg.norm(wanted.reshape(len(wanted), len(self._frames), 3), axis=2)
-            kept = np.minimum(1.0, most[limited] / np.where(lengths > 0, lengths, np.inf))
+            kept = np.minimum(1.0, most / np.where(lengths > 0, lengths, np.inf))
             sums = wanted * np.repeat(1.0 - kept, 3, axis=1)
             self._sums[places] = sums
             self._shifts[places] = _FIRMNESS / (1.0 + _FIRMNESS) * (wanted - 2.0 * sums)
@@ -127,13 +132,12 @@ class _Limits:
         self._sums *= _FADED
 
     def _include(self, vertices: np.ndarray) -> None:
-        new = vertices[self._places[vertices] < 0]
-        self._places[new] = len(self._sums) + np.arange(len(new))
-        self.importance[new] = (1.0 + _FIRMNESS) * self._own[new]
-        more = np.zeros((len(new), self._matrix.height), np.float32)
+        self._places[vertices] = len(self._sums) + np.arange(len(vertices))
+        self.importance[vertices] *= 1.0 + _FIRMNESS
+        more = np.zeros((len(vertices), self._matrix.height), np.float32)
         self._sums, self._shifts = np.concatenate([self._sums, more]), np.concatenate([self._shifts, more])
 
-    def _errors(self, part: slice, rows: np.ndarray, state: VertexState) -> np.ndarray:
+    def _errors(self, part: slice | np.ndarray, rows: np.ndarray, state: VertexState) -> np.ndarray:
         """(n, 3F) of the vertices ``part``."""
         few = state.of(part)
         design = design_matrix(few.points, few.bones, few.weights, len(rows) // 4)
