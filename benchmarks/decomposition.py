@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ from skinning_tools.core.deform import (  # noqa: E402
     vertex_normals,
     vertex_transforms,
 )
+from skinning_tools.core.deform.surface import normal_errors  # noqa: E402
 from skinning_tools.core.solve_effort import QUALITIES  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data"
@@ -46,6 +48,7 @@ SHAPES = (1, 3, 10)
 CLIPS, CLIP_BONES = ("horse_gallop", "horse_collapse"), (6, 18, 30)
 # About as many frames as Suggest reads.
 LOOKED_AT = 16
+NORMALS_EVERY = 10
 SOLVE_STAGES = ("reduction", "segmentation", "iterations", "transforms")
 
 
@@ -142,6 +145,38 @@ def show_emphasis(tables: Tables) -> None:
             ratios = found.e_rms / plain.e_rms, found.max_error / plain.max_error
             cells = (f"{found.e_rms:.3f}", f"{found.max_error:.1f}", *(f"{ratio:.2f}" for ratio in ratios))
             tables.row(name, str(bone_count), str(emphasis), *cells)
+
+
+def show_normals_by_settings(tables: Tables) -> None:
+    name, bone_count = "samba", 30
+    tables.begin(
+        "Normals by settings",
+        f"{name}, {bone_count} affine bones unless said: E_RMS, and the angle between normals in degrees, in every "
+        f"{NORMALS_EVERY}th frame.",
+        *("settings", "E_RMS", "normals, mean", "normals, 90 % within"),
+    )
+    plain = Settings(bone_count)
+    for label, settings in (
+        ("default", plain),
+        ("Emphasis 1", replace(plain, emphasis=1.0)),
+        ("Smoothness 0.25", replace(plain, smoothness=0.25)),
+        ("8 influences", replace(plain, max_influences=8)),
+        ("10 residual shapes", replace(plain, residual_shapes=10)),
+        ("60 bones", replace(plain, bone_count=60)),
+    ):
+        animation = read(name)
+        found = decompose(animation, settings)
+        angles = np.concatenate(
+            [
+                normal_errors(
+                    skin_frame(found.rest_at(row), found.bones, found.weights, found.transforms[row]),
+                    animation.frames[row],
+                    animation.triangles,
+                )
+                for row in range(0, len(animation.frames), NORMALS_EVERY)
+            ]
+        )
+        tables.row(label, f"{found.e_rms:.3f}", f"{angles.mean():.2f}", f"{np.quantile(angles, 0.9):.2f}")
 
 
 def show_residual_shapes(tables: Tables) -> None:
@@ -278,6 +313,7 @@ def read(name: str) -> Animation:
 MORE = {
     "qualities": show_qualities,
     "emphasis": show_emphasis,
+    "normals-by-settings": show_normals_by_settings,
     "suggested": show_suggested,
     "residual-shapes": show_residual_shapes,
     "clips": show_clips,
