@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 QUALITIES = ("DRAFT", "STANDARD", "BEST")
 
-# A sample has this share of the vertices, but at least this many for each bone, and at least this many in all; and at
-# most the second share: the last sweeps have to be paid for.
-_SHARE, _PER_BONE, _LEAST, _MOST_SHARE = 0.1, 100, 3000, 0.7
+# A sample has this share of the vertices up to so many, and beyond that the smaller share; at least this many for each
+# bone, and at least this many in all; and at most the last share: the last sweeps have to be paid for.
+_SHARE, _MANY, _SHARE_OF_MANY, _PER_BONE, _LEAST, _MOST_SHARE = 0.1, 6000, 0.02, 100, 3000, 0.7
 # Meshes with no more vertices have none, by bone kind: stiff bones are often those of machines, and of characters of
 # many small parts, which a small sample would miss.
 SMALL_MESHES = {"AFFINE": 2000, "SCALED": 20_000, "RIGID": 20_000}
 # Sweeps over the sample for each requested iteration. A sweep of stiff bones costs more, however many vertices there
 # are.
 _MORE_SWEEPS, _MORE_SWEEPS_STIFF = 2.4, 1.6
-# Sweeps over all vertices after it, and after a sample that is small beside the mesh. Cloth needs as many.
-_LAST_SWEEPS, _LAST_SWEEPS_OF_LARGE, _LARGE_MESH = 3, 4, 20_000
+# Sweeps over all vertices after it.
+_LAST_SWEEPS = 3
 # The number of last sweeps in the unreduced animation, where affine bones are held (see bone_kinds.HeldAffineBones). On
 # cloth, one such sweep loses what a deeper solve gains; in the second sweep the weights adapt.
 _HELD, _HELD_AFTER_SAMPLE = 1, 2
@@ -80,10 +80,10 @@ def effort_of(vertex_count: int, wanted: "Settings") -> Effort:
         every = Effort(every.sweeps, _BEST_HELD, moves=_BEST_MOVES)
     if vertex_count <= SMALL_MESHES[wanted.bone_kind] or wanted.residual_shapes:
         return every
-    sample = max(round(_SHARE * vertex_count), _PER_BONE * wanted.bone_count, _LEAST)
+    spread = max(min(_SHARE * vertex_count, _MANY), _SHARE_OF_MANY * vertex_count)
+    sample = max(round(spread), _PER_BONE * wanted.bone_count, _LEAST)
     sample = min(round((_DRAFT_SAMPLE if quality == "DRAFT" else 1.0) * sample), round(_MOST_SHARE * vertex_count))
-    last = _LAST_SWEEPS if vertex_count <= _LARGE_MESH else _LAST_SWEEPS_OF_LARGE
-    last = {"DRAFT": _DRAFT_LAST, "STANDARD": last, "BEST": _BEST_LAST}[quality]
+    last = {"DRAFT": _DRAFT_LAST, "STANDARD": _LAST_SWEEPS, "BEST": _BEST_LAST}[quality]
     more = _MORE_SWEEPS if wanted.bone_kind == "AFFINE" else _MORE_SWEEPS_STIFF
     sweeps = round(share * more * iterations)
     if quality != "BEST":

@@ -7,7 +7,10 @@ rest position v as t_k [v; 1]. Everything the rest pose and the weights need is 
 of G are symmetrised and packed to the ten products of (x, y, z, 1), so that no step ever touches d numbers a vertex.
 """
 
+from functools import cached_property
+
 import numpy as np
+import scipy.sparse
 
 from ..dense import product
 
@@ -61,6 +64,21 @@ class BoneModel:
     def pair_products(self, first: np.ndarray, second: np.ndarray, powers: np.ndarray) -> np.ndarray:
         """φ_first·φ_second (n,) of one pair of bones (n,) a vertex; powers (n, 10) from ``monomials``."""
         return np.einsum("ni,ni->n", self.packed[first, second], powers)
+
+    def products_with_blends(self, powers: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The inner products (n, P) of all bones' predictions with what the vertices' own bones, (n, K), blend to."""
+        count, influences = bones.shape
+        values = (weights[:, :, None] * powers[:, None]).ravel()
+        columns = (10 * bones[:, :, None] + np.arange(10)).ravel()
+        starts = np.arange(0, len(values) + 1, 10 * influences)
+        # A row has few bones: sparse, this is a small part of the work.
+        blends = scipy.sparse.csr_matrix((values, columns, starts), shape=(count, 10 * self.bone_count))
+        return blends @ self._packed_rows
+
+    @cached_property
+    def _packed_rows(self) -> np.ndarray:
+        """``packed`` (10P, P), ten rows a bone."""
+        return np.ascontiguousarray(self.packed.transpose(0, 2, 1)).reshape(-1, self.bone_count)
 
     def squared_distances(self, points: np.ndarray, data: np.ndarray) -> np.ndarray:
         """‖t_k v − y‖² (n, P): how far each bone alone puts each vertex from its data.

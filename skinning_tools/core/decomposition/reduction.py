@@ -7,7 +7,7 @@ The animation matrix A (3F, N) becomes a basis B (3F, d) with orthonormal column
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -70,7 +70,11 @@ class AnimationMatrix:
         if 8 * self.height * self.vertex_count <= _MOST_KEPT:
             kept = self._kept = np.empty((self.vertex_count, self.height))
             for_each(lambda part: self._read(part, kept[part]), self.parts())
-        self.squared_norm = sum(mapped(lambda part: float(np.vdot(self.rows(part), self.rows(part))), self.parts()))
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """‖A‖²; where the products of all rows have been made, their trace."""
+        return sum(mapped(lambda part: float(np.vdot(self.rows(part), self.rows(part))), self.parts()))
 
     def rows(self, part: slice | np.ndarray) -> np.ndarray:
         """Columns of A as rows: (n, 3F) float64 of the vertices ``part`` (slice or indices), not to be written to."""
@@ -197,6 +201,7 @@ def _eigenvectors(matrix: AnimationMatrix, squared_epsilon: float, progress: Pro
         matrix.height**2,
         lambda part: checkpoint(progress, 0.5 * part.stop / matrix.vertex_count, "Reducing"),
     )
+    matrix.squared_norm = float(np.trace(upper))
     values, vectors = scipy.linalg.eigh(mirrored(upper), overwrite_a=True)
     basis = vectors[:, _count_to_drop(values, 0.0, squared_epsilon) :][:, ::-1]
     return _project(matrix, np.ascontiguousarray(basis), progress)

@@ -72,20 +72,22 @@ def over_blocks(
     after the blocks that they have begun.
     """
 
-    def run(part: slice) -> NormalEquations:
+    def run(part: slice) -> tuple[np.ndarray, NormalEquations]:
         data = source.rows(part)
         work(part, data)
-        equations = NormalEquations(bone_count, data.shape[1])
         few = state.of(part)
-        equations.add(design_matrix(few.points, few.bones, few.weights, bone_count), data, few.importance)
-        return equations
+        # A block of neighbors has few bones, and only their part of the equations.
+        used, places = np.unique(few.bones, return_inverse=True)
+        design = design_matrix(few.points, places.reshape(few.bones.shape), few.weights, len(used))
+        equations = NormalEquations(len(used), data.shape[1])
+        equations.add(design, data, few.importance)
+        return used, equations
 
     width = source.rows(slice(0, 1)).shape[1]
     total = NormalEquations(bone_count, width)
 
-    def add(part: slice, equations: NormalEquations) -> None:
-        nonlocal total
-        total += equations
+    def add(part: slice, found: tuple[np.ndarray, NormalEquations]) -> None:
+        total.add_of_bones(*found)
         checkpoint(progress, part.stop / len(state.points), stage)
 
     for_each(run, vertex_blocks(len(state.points)), add, workers_at_once(width, 4 * bone_count))

@@ -9,14 +9,12 @@ accurate at the same number of influences, and a bone that has become redundant 
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse
 
 from ..deform.influences import weight_matrix
 from ..dense import product
 from ..strongest import strongest_first
 from .bone_model import BoneModel, monomials
 from .rest_pose import blended_system, fit_rest_positions, squared_errors
-from .transforms import design_matrix
 from .weights import descend, fit_convex
 
 # The number of candidates beyond the allowed influences, and the steps of the rough fit over all of them. Adding one
@@ -227,10 +225,7 @@ def _candidates(
         # Right after the segmentation there is no blend to improve on yet.
         alone = product(powers, model.packed_own) - 2.0 * with_data
         return np.argpartition(alone, size - 1, axis=1)[:, :size]
-    design = design_matrix(points, bones, weights, model.bone_count)
-    blended = design @ model.gram if scipy.sparse.issparse(design) else product(design, model.gram)
-    blended = blended.reshape(count, -1, 4)
-    with_blend = np.einsum("npi,ni->np", blended, points)
+    with_blend = model.products_with_blends(powers, bones, weights)
     alone = product(powers, model.packed_own)
     if pull is not None:
         # The pull's part of the gram is the unit matrix, by its strength.
