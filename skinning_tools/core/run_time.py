@@ -5,7 +5,7 @@ session tell how fast this one is beside it."""
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .solve_effort import effort_of
+from .solve_effort import SWEEPS_OF_MOVE, effort_of
 
 if TYPE_CHECKING:
     from .decomposition import Settings
@@ -44,9 +44,10 @@ def stage_seconds(work: Work) -> dict[str, float]:
     if wanted.emphasis:
         # Sweeps over all vertices, and measuring between them.
         swept += 40 * vertices
-    solve += swept * (1.0e-7 * bones + 1.1e-6 * min(wanted.max_influences, bones) ** 2)
+    solve += swept * (0.9e-7 * bones + 1.2e-7 * min(wanted.max_influences, bones) ** 3)
     if wanted.bone_kind != "AFFINE":
-        solve += 1.7e-5 * (effort.sweeps + effort.sample_sweeps) * bones * frames
+        turns = effort.sweeps + effort.sample_sweeps + effort.moves * SWEEPS_OF_MOVE
+        solve += 1.7e-5 * turns * bones * frames
     if wanted.prune:
         # Several rounds on a sample, and sweeps over all vertices with fewer bones.
         solve *= 1.5

@@ -44,6 +44,11 @@ class NormalEquations:
         self.moments = np.zeros((4 * bone_count, 4 * bone_count))
         self.products = np.zeros((4 * bone_count, dimension))
 
+    def __iadd__(self, other: "NormalEquations") -> "NormalEquations":
+        self.moments += other.moments
+        self.products += other.products
+        return self
+
     def add_of_bones(self, bones: np.ndarray, other: "NormalEquations") -> None:
         """Add the equations of vertices that follow the ``bones`` (p,) only, which are all that ``other`` has."""
         rows = (4 * bones[:, None] + np.arange(4)).ravel()

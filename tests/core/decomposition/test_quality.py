@@ -106,7 +106,7 @@ def test_important_vertices_are_closer(waves, kind, smoothness):
     important = waves.frames[0][:, 0] > np.quantile(waves.frames[0][:, 0], 0.8)
     settings = Settings(5, kind, smoothness=smoothness)
     plain = decompose(waves, settings)
-    weighed = decompose(waves, settings, importance=1.0 + 9.0 * important)
+    weighed = decompose(waves, settings, importance=1.0 + 99.0 * important)
     before, after = (squared_errors(waves, result)[important].sum() for result in (plain, weighed))
     assert after < 0.4 * before
 

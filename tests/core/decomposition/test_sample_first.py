@@ -44,9 +44,10 @@ def test_only_large_meshes_have_a_sample():
     assert effort_of(2000, Settings(20)) == Effort(15)
     assert effort_of(2900, Settings(20)) == Effort(3, 2, 2030, 17)
     assert effort_of(20_000, Settings(20)) == Effort(3, 2, 3000, 36)
-    assert effort_of(20_001, Settings(20)) == Effort(4, 2, 3000, 36)
     assert effort_of(20_001, Settings(20, "RIGID")).sample_sweeps == 24
-    assert effort_of(1_000_000, Settings(60)).sample == 100_000
+    assert effort_of(50_000, Settings(20)) == Effort(3, 2, 5000, 36)
+    assert effort_of(100_000, Settings(20)).sample == 6000
+    assert effort_of(1_000_000, Settings(20)).sample == 20_000
     assert effort_of(100_000, Settings(150)).sample == 15_000
     assert effort_of(100_000, Settings(20, residual_shapes=3)).sample == 0
     assert effort_of(100_000, Settings(20, method="KAVAN2010")).sample == 0
