@@ -1,46 +1,75 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A pull of solved weights towards those that a mesh has: a ridge on the difference."""
+"""A pull of solved weights to the present ones, as strong as the motion leaves them open.
+
+Weights w of a vertex v differ from the present ones w₀ in how v follows a joint that turns by a small angle: by
+angle · |v − head| · |Σ (w − w₀)|, with the sum over all bones that the joint moves. The solve counts such turns of each
+joint as if they were further frames, in which the present weights are right. A joint that moves in the frames given
+tells by itself what its weights have to be, and needs no such turns. One that stands still tells nothing: without them,
+its weights would go wherever rounding, or the least gain elsewhere, takes them, and show it in the next animation.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
-from .vertex_step import Pull
-
-# In unit-ball units: a mesh with less error has weights that fit, and the pull then counts as for this error.
-_LEAST_ERROR = 1e-6
+# Radians, root mean square over the frames: joints that move by more are held only as far as the user asks.
+_TELLING = 0.1
+# Radians by which a joint that stands still counts as turned in each frame.
+_STILL = 0.02
+# The same with half of what the user may ask for.
+_HALF_HELD = 0.1
+# In the unit ball: a vertex counts as at least so far from each joint, as joints also move.
+_LEAST_DISTANCE = 0.05
 # 1 − amount is at least this.
-_FIRMEST = 1e-6
+_FIRMEST = 1e-8
 
 
-class Hold:
-    """strength · ‖w − w₀‖² of each vertex counts beside its squared error. before (N, P): the weights w₀."""
+@dataclass(frozen=True, eq=False)
+class Joints:
+    """heads (P, 3): where the bones turn, in the rest pose; parents (P,): −1 for none."""
 
-    def __init__(self, before: sparse.csr_matrix, strength: float):
-        self._before, self.strength = before, strength
+    heads: np.ndarray
+    parents: np.ndarray
 
-    @classmethod
-    def balanced(cls, before: sparse.csr_matrix, amount: float, squared_error: float, elements: int) -> "Hold":
-        """A strength of the same meaning on every mesh. squared_error: of the mean vertex by the weights ``before``,
-        over ``elements`` numbers.
+    def moved(self) -> np.ndarray:
+        """(P, P) bool: which bones (columns) each joint moves, its own among them."""
+        moved = np.eye(len(self.parents), dtype=bool)
+        for bone in range(len(self.parents)):
+            parent = self.parents[bone]
+            while parent >= 0:
+                moved[parent, bone] = True
+                parent = self.parents[parent]
+        return moved
 
-        With an ``amount`` h from 0 to 1, a change of weights by 1 in the root of the sum of squares costs h / (1 − h)
-        times that error: at 0.5, moving the whole weight of a vertex from one bone to another costs twice what an
-        average vertex has to gain.
-        """
-        least = max(squared_error, elements * _LEAST_ERROR**2)
-        return cls(before, amount / max(1.0 - amount, _FIRMEST) * least)
 
-    def pull(self, part: np.ndarray) -> Pull:
-        """The pull on the vertices ``part`` (n,)."""
-        return Pull(np.full(len(part), self.strength), self._before[part].toarray())
+def turns(joints: Joints, transforms: np.ndarray) -> np.ndarray:
+    """(P,) by how many radians each joint moves: how far, at a distance of 1 from it, its bone leaves the way of its
+    parent, or of all bones without a parent together. Root mean square over the frames.
 
-    def joined(self, other: Pull, part: np.ndarray) -> Pull:
-        """Both pulls on the vertices ``part`` as one."""
-        strength = other.strength + self.strength
-        means = other.strength[:, None] * other.means + self.strength * self._before[part].toarray()
-        return Pull(strength, means / strength[:, None])
+    joints and ``transforms`` (F, P, 3, 4) in solver units, each frame scaled by its importance.
+    """
+    roots = joints.parents < 0
+    others = np.where(roots[:, None, None], transforms[:, roots].mean(axis=1)[:, None], transforms[:, joints.parents])
+    apart = transforms - others
+    shifts = np.einsum("fpij,pj->fpi", apart[..., :3], joints.heads) + apart[..., 3]
+    squares = 0.5 * np.square(apart[..., :3]).sum(axis=(2, 3)) + np.square(shifts).sum(axis=2)
+    return np.sqrt(squares.mean(axis=0))
 
-    def energy(self, matrix: sparse.csr_matrix) -> float:
-        """strength · ‖w − w₀‖² of the weights ``matrix`` (N, P)."""
-        change = matrix - self._before
-        return self.strength * float(change.multiply(change).sum())
+
+def hold_rows(joints: Joints, transforms: np.ndarray, amount: float) -> np.ndarray:
+    """(4P, 4P): the joints' turns as further columns of Tᵀ; arguments as of ``turns``.
+
+    amount h from 0 to 1: by how much all joints are held beyond what the motion leaves open. At 0.5, each counts as if
+    it turned by 0.1 radians in every frame, at 1 without end.
+    """
+    open_part = np.maximum(1.0 - np.square(turns(joints, transforms) / _TELLING), 0.0)
+    squares = _STILL**2 * open_part + amount / max(1.0 - amount, _FIRMEST) * _HALF_HELD**2
+    count = len(joints.parents)
+    # Turns about three axes move v by the same as v − head itself, but for the factor √2.
+    blocks = np.zeros((count, 4, 4))
+    blocks[:, :3, :3] = np.eye(3)
+    blocks[:, 3, :3] = -joints.heads
+    blocks[:, 3, 3] = _LEAST_DISTANCE
+    blocks *= np.sqrt(len(transforms) * squares)[:, None, None]
+    rows = joints.moved().T[:, None, :, None] * blocks.transpose(1, 0, 2)
+    return rows.reshape(4 * count, 4 * count)

@@ -4,20 +4,21 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from ..animation import Animation, check_animation
-from ..deform.influences import convex_influences
+from ..deform.influences import convex_influences, weight_matrix
 from ..dense import one_blas_thread
 from ..errors import BadSettings, BadWeights
 from ..progress import Progress, ignore, span
 from .bone_model import homogeneous
-from .hold import Hold
+from .hold import Joints, hold_rows
 from .reduction import AnimationMatrix
 from .smoothness import neighbor_weights
 from .transforms import to_rows
 from .weight_problem import Given, WeightProblem
 
-__all__ = ["Given", "SolvedSkin", "WeightProblem", "solve_skin", "solve_weights"]
+__all__ = ["Given", "Joints", "SolvedSkin", "WeightProblem", "solve_skin", "solve_weights"]
 
 # Sweeps of rest positions and weights in turn; few positions change after the fifth.
 _SHIFTING_SWEEPS = 7
@@ -42,6 +43,7 @@ def solve_weights(
     smoothness: float = 0.0,
     hold: float = 0.0,
     given: Given | None = None,
+    joints: Joints | None = None,
     edges: np.ndarray | None = None,
     importance: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -49,9 +51,10 @@ def solve_weights(
 
     rest (N, 3) and transforms (F, P, 3, 4) in the object space of ``animation.frames``. smoothness from 0 to 1: how
     much error is allowed for weights that are smooth over the surface of ``animation.triangles`` and over the ``edges``
-    (E, 2) without triangles. given: the existing weights, and which of them stay. hold from 0 to 1: how firmly the
-    weights are held to the existing ones, see ``Hold``. importance (F,): by how much the errors of each frame count,
-    such as that of ``clip_importance.importance_of``; None: all alike.
+    (E, 2) without triangles. given: the existing weights, and which of them stay. joints: of the bones; the existing
+    weights are then kept where these hardly move. hold from 0 to 1: how firmly they are kept everywhere, see
+    ``hold_rows``. importance (F,): by how much the errors of each frame count, such as that of
+    ``clip_importance.importance_of``; None: all alike.
     Returns bones (N, K) int32 and weights (N, K) float64, strongest first, unused slots repeat the first with weight 0;
     K = max_influences, or P if that is less, or more where locked bones leave no slot for a free bone.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings where the shapes do not fit, BadWeights where
@@ -66,6 +69,7 @@ def solve_weights(
         smoothness=smoothness,
         hold=hold,
         given=given,
+        joints=joints,
         edges=edges,
         importance=importance,
     )
@@ -83,6 +87,7 @@ def solve_skin(
     smoothness: float = 0.0,
     hold: float = 0.0,
     given: Given | None = None,
+    joints: Joints | None = None,
     edges: np.ndarray | None = None,
     importance: np.ndarray | None = None,
     most_shift: float = 0.0,
@@ -105,27 +110,42 @@ def solve_skin(
             f"All weights of {animation.name} are locked, so there is nothing to solve for. Unlock some vertex groups, "
             "or lock fewer vertices"
         )
-    holding = None
     if given is not None:
         problem.start_from(given.bones, given.weights)
-        holding = problem.holding(hold)
+        if joints is not None:
+            _hold(problem, given, joints, matrix, moved, hold)
     fit = span(progress, 0.0, 0.3 if smoothness else 1.0)
     sweeps = 1 + _SHIFTING_SWEEPS if most_shift else 1
     for sweep in range(sweeps):
         if sweep:
             problem.shift(most_shift * float(np.linalg.norm(np.ptp(points, axis=0))))
-        _fit(problem, span(fit, sweep / sweeps, (sweep + 1) / sweeps), holding)
+        _fit(problem, span(fit, sweep / sweeps, (sweep + 1) / sweeps))
     if smoothness:
         neighbors = neighbor_weights(rest, animation.triangles, edges)
-        problem.smooth(problem.balanced(neighbors, smoothness), span(progress, 0.3, 1.0), holding)
+        problem.smooth(problem.balanced(neighbors, smoothness), span(progress, 0.3, 1.0))
     if most_shift:
         rest = rest + (problem.points - points) * matrix.radius
     return SolvedSkin(*problem.result(), rest)
 
 
-def _fit(problem: WeightProblem, progress: Progress, hold: Hold | None) -> None:
-    for done, allowed, rows in problem.groups():
-        problem.fit(rows, allowed, span(progress, done, done + len(rows) / len(problem.chosen)), hold)
+def _fit(problem: WeightProblem, progress: Progress, among: np.ndarray | None = None) -> None:
+    for done, allowed, rows in problem.groups(among):
+        problem.fit(rows, allowed, span(progress, done, done + len(rows) / len(problem.chosen)))
+
+
+def _hold(
+    problem: WeightProblem, given: Given, joints: Joints, matrix: AnimationMatrix, moved: np.ndarray, amount: float
+) -> None:
+    """Hold the problem to the weights ``given``, and vertices without any to those that the motion alone gives them."""
+    bone_count = moved.shape[1]
+    weights = weight_matrix(given.bones, given.weights, bone_count).copy()
+    weights.sum_duplicates()
+    loose = ~given.weights.any(axis=1)
+    if loose.any():
+        _fit(problem, ignore, loose)
+        weights = weights + sparse.diags(loose.astype(float)) @ problem.weights()
+    heads = (joints.heads - matrix.means[0]) / matrix.radius
+    problem.hold(weights, hold_rows(replace(joints, heads=heads), moved, amount))
 
 
 def _check(

@@ -14,7 +14,6 @@ from ..progress import Progress, checkpoint
 from ..solve_memory import LARGEST_KEPT
 from ..strongest import strongest_first
 from .bone_model import BoneModel, monomials
-from .hold import Hold
 from .reduction import AnimationMatrix
 from .rest_pose import blended_system, fit_rest_positions
 from .smoothness import Smoothness, independent_sets
@@ -69,13 +68,14 @@ class WeightProblem:
     ):
         self._matrix, self._free, self._held = matrix, free, held
         self._bone_count, self._most = len(rows) // 4, most
+        self._goal: tuple[sparse.csr_matrix, np.ndarray] | None = None
         self.move(rows)
         self._budget = np.maximum(1.0 - np.asarray(held.sum(axis=1)).ravel(), 0.0)
         self._allowed = np.minimum(allowed, len(free))
         self.chosen = np.flatnonzero(~locked_vertices & (self._budget > _LEAST_BUDGET) & (self._allowed > 0))
         shape = len(points), max(min(most, len(free)), 1)
         self._state = VertexState(points, np.zeros(shape, np.int32), np.zeros(shape))
-        self._given_points = points[:, :3].copy()
+        self._given_points = points.copy()
         self._kept_products: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
@@ -114,54 +114,51 @@ class WeightProblem:
 
     def move(self, rows: np.ndarray) -> None:
         """Give the bones another motion, Tᵀ (4P, 3F)."""
-        self._rows = rows
-        own_rows = rows.reshape(self._bone_count, 4, -1)[self._free]
-        self._model = BoneModel(own_rows.reshape(4 * len(self._free), rows.shape[1]))
+        self._rows = rows if self._goal is None else np.concatenate([rows, self._goal[1]], axis=1)
+        own_rows = self._rows.reshape(self._bone_count, 4, -1)[self._free]
+        self._model = BoneModel(own_rows.reshape(4 * len(self._free), self._rows.shape[1]))
         self._kept_products = None
 
-    def groups(self) -> Iterator[tuple[float, int, np.ndarray]]:
-        """(fraction done, allowed influences, vertices) for each number of allowed influences."""
-        done = 0
-        for allowed in np.unique(self._allowed[self.chosen])[::-1]:
-            rows = self.chosen[self._allowed[self.chosen] == allowed]
-            yield done / len(self.chosen), int(allowed), rows
+    def hold(self, weights: sparse.csr_matrix, rows: np.ndarray) -> None:
+        """Let ``weights`` (N, P) be right, at the given points, in a further motion Tᵀ (4P, M) of the bones."""
+        self._goal = weights, rows
+        self.move(self._rows[:, : self._matrix.height])
+
+    def groups(self, among: np.ndarray | None = None) -> Iterator[tuple[float, int, np.ndarray]]:
+        """(fraction done, allowed influences, vertices) for each number of allowed influences. among (N,) bool: the
+        vertices that count."""
+        chosen, done = self.chosen if among is None else self.chosen[among[self.chosen]], 0
+        for allowed in np.unique(self._allowed[chosen])[::-1]:
+            rows = chosen[self._allowed[chosen] == allowed]
+            yield done / len(chosen), int(allowed), rows
             done += len(rows)
 
     def data(self, part: np.ndarray) -> np.ndarray:
-        """The target of the free weights, which sum to 1: (n, 3F)."""
+        """The target of the free weights, which sum to 1: (n, 3F), and what ``hold`` has added."""
         data = self._matrix.rows(part)
+        if self._goal is not None:
+            weights, rows = self._goal
+            data = np.concatenate([data, _predicted(weights[part], self._given_points[part], rows)], axis=1)
         held = self._held[part]
         if not held.nnz:
             return data
-        counts = np.diff(held.indptr)
-        owner = np.repeat(np.arange(len(part)), counts)
-        explained = np.zeros((len(part), len(self._rows) // 4, 4))
-        explained[owner, held.indices] = held.data[:, None] * self._state.points[part][owner]
-        data -= product(explained.reshape(len(part), -1), self._rows)
+        data = data - _predicted(held, self._state.points[part], self._rows)
         return data / self._budget[part, None]
 
-    def holding(self, amount: float) -> Hold | None:
-        """The pull towards the present weights, by an ``amount`` from 0 to 1."""
-        if not amount:
-            return None
-        errors = sum(self._squared_error(self.chosen[block]) for block in vertex_blocks(len(self.chosen)))
-        return Hold.balanced(self.weights(), amount, errors / len(self.chosen), self._matrix.height)
-
-    def fit(self, rows: np.ndarray, allowed: int, progress: Progress, hold: Hold | None = None) -> None:
+    def fit(self, rows: np.ndarray, allowed: int, progress: Progress) -> None:
         """Fit each vertex alone, starting from its best bone, from the strongest of many bones together, and from its
-        present weights, if any; the best result is kept, so that no vertex gets worse. hold: counts as error."""
+        present weights, if any; the best result is kept, so that no vertex gets worse."""
         blocks = vertex_blocks(len(rows))
         for number, block in enumerate(blocks):
             part = rows[block]
             data = self.data(part)
             points = self._state.points[part]
             own_norms = np.einsum("ij,ij->i", data, data)
-            pull = None if hold is None else self._free_part(hold.pull(part), part)
             found: tuple[np.ndarray, np.ndarray] | None = None
             least = np.full(len(part), np.inf)
             for start in self._starts(part, data, allowed):
                 state = VertexState(points, *start)
-                errors = self._settled(state, data, own_norms, pull)
+                errors = self._settled(state, data, own_norms)
                 better = errors < least
                 least[better] = errors[better]
                 if found is None:
@@ -206,14 +203,12 @@ class WeightProblem:
         bones, weights = strongest_first(np.take_along_axis(candidates, kept.T, axis=1).astype(np.int32), weights.T)
         return bones, weights / weights.sum(axis=1, keepdims=True)
 
-    def _settled(
-        self, state: VertexState, data: np.ndarray, own_norms: np.ndarray, pull: Pull | None = None
-    ) -> np.ndarray:
+    def _settled(self, state: VertexState, data: np.ndarray, own_norms: np.ndarray) -> np.ndarray:
         """Let other bones compete for the influences of ``state``, in place, until nothing changes: errors (n,)."""
         last, products = np.full(len(data), np.inf), self._model.data_products(data)
         for _ in range(_PASSES):
             state.bones, state.weights, errors = choose_weights(
-                self._model, products, state.points, state.bones, state.weights, pull
+                self._model, products, state.points, state.bones, state.weights
             )
             errors += own_norms
             if np.all(last - errors <= _SETTLED * own_norms):
@@ -229,10 +224,10 @@ class WeightProblem:
         for block in vertex_blocks(len(rows)):
             part = rows[block]
             system = blended_system(self._model, self._products(part)[0], state.bones[part], state.weights[part])
-            step = fit_rest_positions(*system, state.points[part])[:, :3] - self._given_points[part]
+            step = fit_rest_positions(*system, state.points[part])[:, :3] - self._given_points[part, :3]
             length = np.linalg.norm(step, axis=1, keepdims=True)
             step *= np.minimum(1.0, most / np.where(length > 0, length, np.inf))
-            state.points[part, :3] = self._given_points[part] + step
+            state.points[part, :3] = self._given_points[part, :3] + step
 
     @property
     def points(self) -> np.ndarray:
@@ -246,7 +241,7 @@ class WeightProblem:
         elements = len(self.chosen) * self._matrix.height
         return Smoothness.balanced(neighbors, self.weights(), amount, errors, elements)
 
-    def smooth(self, smoothness: Smoothness | None, progress: Progress, hold: Hold | None = None) -> None:
+    def smooth(self, smoothness: Smoothness | None, progress: Progress) -> None:
         """Sweeps over the vertices, each with the pull of its neighbors; see the module ``smoothness``."""
         if smoothness is None:
             return
@@ -260,9 +255,8 @@ class WeightProblem:
                     same = rows[self._allowed[rows] == allowed]
                     for block in vertex_blocks(len(same)):
                         part = same[block]
-                        pull = smoothness.pull(part, matrix)
-                        left += self.improve(part, int(allowed), pull if hold is None else hold.joined(pull, part))
-            left += smoothness.energy(self.weights()) + (0.0 if hold is None else hold.energy(self.weights()))
+                        left += self.improve(part, int(allowed), smoothness.pull(part, matrix))
+            left += smoothness.energy(self.weights())
             checkpoint(progress, (number + 1) / _SMOOTHING_SWEEPS, "Smoothing")
             if last - left <= _WORTH_SMOOTHING * left:
                 break
@@ -333,3 +327,11 @@ class WeightProblem:
         matrix.eliminate_zeros()
         widest = int(np.diff(matrix.indptr).max(initial=1))
         return padded_influences(*matrix_influences(matrix, max(widest, self._most)), self._most)
+
+
+def _predicted(weights: sparse.csr_matrix, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(n, d) what ``weights`` (n, P) make of ``points`` (n, 4) in a motion Tᵀ (4P, d)."""
+    owner = np.repeat(np.arange(len(points)), np.diff(weights.indptr))
+    mixed = np.zeros((len(points), weights.shape[1], 4))
+    mixed[owner, weights.indices] = weights.data[:, None] * points[owner]
+    return product(mixed.reshape(len(points), -1), rows)

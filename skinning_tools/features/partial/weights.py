@@ -2,13 +2,14 @@
 """Solve Weights: weights for animated bones."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import bpy
 import numpy as np
 
 from ...blender import background
-from ...blender.bodies import deforming_bones
+from ...blender.bodies import deforming_bones, named_parents, to_mesh
 from ...blender.bone_weights import BoneWeights, write_bone_weights
 from ...blender.fit_poses import differ
 from ...blender.preconditions import check_unchanged, object_label
@@ -31,7 +32,7 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     Locked vertex groups do not change, nor do the weights of vertices in the group ``locked_vertices``.
     Raises SkinningError, and then changes nothing.
     """
-    from ...core.decomposition.partial import Given
+    from ...core.decomposition.partial import Given, Joints
     from ...core.decomposition.partial import solve_skin as solve
 
     begin, settings = time.perf_counter(), WeightSettings(**given)
@@ -51,6 +52,7 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     edges = mesh_edges(parts.mesh.data)
     rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
     importance = reading.importance(rest)
+    joints = Joints(_heads(parts, reading.motion.names), named_parents(parts.armature, reading.motion.names))
     solving = background.run_in_worker(
         lambda progress: solve(
             reading.animation,
@@ -61,6 +63,7 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
             smoothness=settings.smoothness,
             hold=settings.hold,
             given=fixed,
+            joints=joints,
             edges=edges,
             importance=importance,
             most_shift=MOST_SHIFT if settings.rest_shape else 0.0,
@@ -92,6 +95,13 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     done += f"up to {counted(most, 'influence')}"
     ways = _ways(before, settings)
     return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways, errors)
+
+
+def _heads(parts: Parts, names: Sequence[str]) -> np.ndarray:
+    """(P, 3) the heads of the bones at rest, in the mesh's space."""
+    bones, placed = parts.armature.data.bones, to_mesh(parts.mesh, parts.armature)
+    heads = np.array([bones[name].head_local for name in names], dtype=np.float64)
+    return heads @ placed[:3, :3].T + placed[:3, 3]
 
 
 def _ways(before: BoneWeights, settings: WeightSettings) -> list[str]:

@@ -3,18 +3,21 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition import skin_frame, solve_weights
 from skinning_tools.core.decomposition.clip_importance import clip_errors, importance_of, mixed_poses
 from skinning_tools.core.decomposition.helper_bones import add_helper_bones
-from skinning_tools.core.decomposition.partial import Given, solve_skin
+from skinning_tools.core.decomposition.partial import Given, Joints, solve_skin
 from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.errors import BadSettings
 
 from .sequences import random_rig
 
 BONES, LENGTHS = 5, (6, 3, 15)
+# Bones of ``random_rig`` are where they like.
+JOINTS = Joints(np.zeros((BONES, 3)), np.full(BONES, -1))
 
 
 @pytest.fixture(scope="module")
@@ -68,15 +71,16 @@ def test_the_sum_over_clips_falls_most_if_their_importance_counts(rig):
 
 def test_hold_pulls_to_the_present_weights(rig):
     animation, rest, transforms, bones, present = rig
+    held = {"given": given(bones, present), "joints": JOINTS}
     changes, left = [], []
     for hold in (0.0, 0.3, 0.7, 0.95):
-        found = solve_weights(animation, rest, transforms, 3, given=given(bones, present), hold=hold)
+        found = solve_weights(animation, rest, transforms, 3, **held, hold=hold)
         assert np.count_nonzero(found[1], axis=1).max() <= 3
         changes.append(np.linalg.norm(dense(*found) - dense(bones, present)))
         left.append(np.linalg.norm(errors(rig, *found)))
     assert np.all(np.diff(changes) < 0)
     assert np.all(np.diff(left) > 0)
-    kept = solve_weights(animation, rest, transforms, BONES, given=given(bones, present), hold=1.0)
+    kept = solve_weights(animation, rest, transforms, BONES, **held, hold=1.0)
     np.testing.assert_allclose(dense(*kept), dense(bones, present), atol=1e-4)
     with pytest.raises(BadSettings, match="Hold"):
         solve_weights(animation, rest, transforms, hold=-0.1)
@@ -86,20 +90,72 @@ def test_hold_means_the_same_in_any_unit(rig):
     animation, rest, transforms, bones, present = rig
     large = transforms.copy()
     large[..., 3] *= 1000
-    small = solve_weights(animation, rest, transforms, BONES, given=given(bones, present), hold=0.5)
-    other = solve_weights(
-        Animation(1000 * animation.frames, []), 1000 * rest, large, BONES, given=given(bones, present), hold=0.5
-    )
+    held = {"given": given(bones, present), "joints": JOINTS, "hold": 0.5}
+    small = solve_weights(animation, rest, transforms, BONES, **held)
+    other = solve_weights(Animation(1000 * animation.frames, []), 1000 * rest, large, BONES, **held)
     np.testing.assert_allclose(dense(*small), dense(*other), atol=1e-4)
 
 
 def test_hold_counts_with_smoothness_too(rig):
     animation, rest, transforms, bones, present = rig
     edges = np.column_stack([np.arange(59), np.arange(1, 60)])
-    options = {"given": given(bones, present), "smoothness": 0.3, "edges": edges}
-    free, held = (solve_weights(animation, rest, transforms, BONES, **options, hold=hold) for hold in (0.0, 0.9))
+    options = {"given": given(bones, present), "joints": JOINTS, "smoothness": 0.3, "edges": edges}
+    free, held = (solve_weights(animation, rest, transforms, BONES, **options, hold=hold) for hold in (0.0, 0.99))
     change = [np.linalg.norm(dense(*each) - dense(bones, present)) for each in (free, held)]
     assert change[1] < 0.8 * change[0]
+
+
+def chain_turns(joints: Joints, turned: list[int], count: int) -> np.ndarray:
+    """(F, P, 3, 4) of the chain in which the joints ``turned`` turn at random."""
+    random, found = np.random.default_rng(len(turned)), []
+    for _ in range(count):
+        pose = np.tile(np.eye(4), (BONES, 1, 1))
+        for joint in turned:
+            turn = np.eye(4)
+            turn[:3, :3] = Rotation.from_rotvec(random.normal(scale=0.5, size=3)).as_matrix()
+            turn[:3, 3] = joints.heads[joint] - turn[:3, :3] @ joints.heads[joint]
+            pose[joint:] = pose[joint] @ turn
+        found.append(pose[:, :3])
+    return np.array(found)
+
+
+def test_joints_that_stand_still_keep_their_weights():
+    """Frames that bend one joint say nothing about the others, so an animation of these must not get worse."""
+    joints = Joints(np.arange(BONES)[:, None] * [0.0, 0.0, 1.0], np.arange(BONES) - 1)
+    random = np.random.default_rng(4)
+    rest = random.uniform([-0.3, -0.3, 0], [0.3, 0.3, BONES], (200, 3))
+    bones = np.tile(np.arange(BONES), (200, 1))
+    soft, sharp = (np.exp(-((rest[:, 2:] - np.arange(BONES) - 0.5) ** 2) / width) for width in (0.4, 0.2))
+    weights, wanted = soft / soft.sum(axis=1, keepdims=True), sharp / sharp.sum(axis=1, keepdims=True)
+
+    def target(transforms):
+        return np.array([skin_frame(rest, bones, wanted, each) for each in transforms])
+
+    used, other = (chain_turns(joints, turned, 8) for turned in ([1], [2, 3]))
+    animation, present = Animation(target(used), []), given(bones, weights)
+    found = {
+        kept: solve_weights(animation, rest, used, BONES, given=present, joints=kept) for kept in (joints, None)
+    }
+
+    def left(transforms, bones, weights):
+        return clip_errors(target(transforms), rest, transforms, bones, weights, [len(transforms)])[0]
+
+    before = {which: left(each, bones, weights) for which, each in (("used", used), ("other", other))}
+    assert left(used, *found[joints]) < 0.1 * before["used"]
+    assert left(other, *found[joints]) < 1.02 * before["other"]
+    # Without the joints' turns it does get worse.
+    assert left(other, *found[None]) > 2 * before["other"]
+
+
+def test_vertices_without_weights_follow_the_motion_alone(rig):
+    animation, rest, transforms, bones, present = rig
+    loose = np.arange(len(rest)) < 20
+    unbound = np.where(loose[:, None], 0.0, present)
+    options = {"max_influences": BONES, "given": given(bones, unbound)}
+    held = solve_weights(animation, rest, transforms, **options, joints=JOINTS, hold=0.9)
+    free = solve_weights(animation, rest, transforms, **options)
+    np.testing.assert_allclose(dense(*held)[loose], dense(*free)[loose], atol=1e-6)
+    assert np.abs(dense(*held)[~loose] - present[~loose]).max() < np.abs(dense(*free)[~loose] - present[~loose]).max()
 
 
 def test_the_rest_shape_that_was_moved_comes_back():
