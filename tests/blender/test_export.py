@@ -5,11 +5,12 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.blender import actions
+from skinning_tools.blender import actions, clip_tracks
 from skinning_tools.features.export import comparison, engines, export
 from tests.blender import (
     clip_scenes,
     command_runs,
+    gltf_file,
     moving_meshes,
     refusals,
     scenes,
@@ -211,15 +212,49 @@ def test_a_name_without_ending_gets_one(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file.glb"]
 
 
-def test_clips_that_do_not_play_are_noted(tmp_path):
+@pytest.mark.parametrize("shapes", [0, 2])
+def test_all_clips_are_in_one_file_and_play_as_in_the_scene(tmp_path, file_format, shapes):
+    clip_scenes.character()
+    clip_scenes.convert(bone_kind="RIGID", residual_shapes=shapes)
+    bpy.context.view_layer.objects.active = bpy.data.objects["Walk_skinned"]
+    result = exported(tmp_path, file_format)
+    if file_format == "USD":
+        assert "without the clips on muted NLA tracks: Idle, Run. For all of them, USD holds one" in result.summary()
+        return
+    assert result.clips == tuple(clip_scenes.FRAMES)
+    assert result.frame_count == sum(map(len, clip_scenes.FRAMES.values()))
+    assert "NLA tracks" not in result.summary()
+    assert set(result.compared.by_clip) == set(clip_scenes.FRAMES)
+    assert max(result.compared.by_clip.values()) == result.compared.largest < EXACT * result.compared.diagonal
+    if file_format == "GLTF":
+        names = [each["name"] for each in gltf_file.GltfFile.read(result.path).content["animations"]]
+        assert sorted(names) == sorted(clip_scenes.FRAMES)
+    # Each clip is compared with its own.
+    rig, *meshes = export.character(bpy.context, bpy.context.object)
+    clip_tracks.play_clip(rig, meshes, "Idle")
+    for curve in actions.existing_curves(rig):
+        for point in curve.keyframe_points:
+            point.co.y += 0.2
+    clips = export.file_clips(rig, meshes)
+    comparing = comparison.compare(bpy.context, meshes, result.path, engines.FORMATS[file_format], range(1, 3), clips)
+    found, _ = scenes.drain(comparing)
+    wrong = {name for name, distance in found.by_clip.items() if distance > 1e-3 * found.diagonal}
+    assert wrong == {"Idle"}
+
+
+def test_one_clip_alone(tmp_path):
     clip_scenes.character()
     clip_scenes.convert()
     bpy.context.view_layer.objects.active = bpy.data.objects["Walk_skinned"]
-    text = exported(tmp_path, compare=False).summary()
-    assert "without the clips on muted NLA tracks: Idle, Run." in text
+    result = exported(tmp_path, compare=False, all_clips=False)
+    assert result.clips == ()
+    assert "without the clips on muted NLA tracks: Idle, Run. For all of them, switch All Clips on" in result.summary()
+    # Strips that play are the scene's animation.
     for track in bpy.data.objects["Walk_rig"].animation_data.nla_tracks:
         track.mute = track.name == "Walk"
-    assert "NLA tracks" not in exported(tmp_path, compare=False, replace=True).summary()
+    result = exported(tmp_path, compare=False, replace=True)
+    assert result.clips == ()
+    assert "NLA tracks" not in result.summary()
 
 
 def test_what_this_session_exported_is_replaced_and_nothing_else(tmp_path):

@@ -12,6 +12,8 @@ from skinning_tools import command_line
 from skinning_tools.blender import actions
 from skinning_tools.blender.animation.clips import clip_of, clips_of, playing, strip_clips
 from skinning_tools.blender.background import drain
+from skinning_tools.blender.temporary_scene import evaluate_frame
+from skinning_tools.features.partial import clips
 from skinning_tools.features.partial.rest_key import NAME
 from skinning_tools.features.partial.weights import solve_weights
 from tests.blender import action_scenes, omission_scenes, partial_scenes, refusals
@@ -133,10 +135,33 @@ def test_the_rest_shape_moves_in_a_shape_key_alone(rig):
 def test_cancelling_leaves_nothing(rig):
     ob, armature, _ = rig
     before, weights = state(armature), weights_of(ob, armature)
-    for fraction in (0.05, 0.2, 0.39, 0.75, 0.95):
+    for fraction in (0.02, 0.05, 0.2, 0.39, 0.75, 0.95):
         partial_scenes.cancelled_at(fraction, solve_weights(bpy.context, ob))
         assert state(armature) == before
         np.testing.assert_array_equal(weights_of(ob, armature), weights)
+
+
+def test_the_interface_gets_a_turn_after_each_frame_that_is_looked_at(rig, monkeypatch):
+    ob, armature, target = rig
+    bpy.data.objects.remove(target)
+    ob.modifiers.new("Smooth", "CORRECTIVE_SMOOTH")
+    partial_scenes.select(ob)
+    before, evaluated = state(armature), []
+
+    def counted(*given):
+        evaluated[-1] += 1
+        return evaluate_frame(*given)
+
+    monkeypatch.setattr(clips, "evaluate_frame", counted)
+    steps = solve_weights(bpy.context, ob)
+    while True:
+        evaluated.append(0)
+        if next(steps)[1] == "Reading the actions":
+            break
+        assert state(armature) == before
+    steps.close()
+    assert sum(evaluated[:-1]) > 1
+    assert max(evaluated[:-1]) == 1
 
 
 @pytest.mark.parametrize("fraction", [0.2, 0.75])

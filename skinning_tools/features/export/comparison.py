@@ -2,7 +2,7 @@
 """An exported file, read by Blender's importer into a scene of its own, compared with what was exported."""
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ...blender.data_blocks import local_copy
 from ...blender.skin_reader import armature_modifier, armature_of, rest_positions
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.errors import BadScene
+from .clips import FileClip, play_read, played
 from .engines import FORMATS, Format
 from .scenes import shown_in_window
 
@@ -32,13 +33,15 @@ _SHEAR = 1e-3
 class Comparison:
     """Distances between the mesh in the file and in the scene, in scene units: the largest at the frames, the largest
     half-way between two frames, and the diagonal of the mesh at the first frame. missing: vertices of faces that the
-    file does not have. sheared: names of bones that shear at some frame."""
+    file does not have. sheared: names of bones that shear at some frame. by_clip: the largest distance at the frames of
+    each clip, if there are several."""
 
     largest: float
     half_way: float
     diagonal: float
     missing: int
     sheared: tuple[str, ...]
+    by_clip: dict[str, float]
 
 
 def compare(
@@ -47,44 +50,91 @@ def compare(
     path: Path,
     file_format: Format,
     frames: Sequence[int],
+    clips: Sequence[FileClip] = (),
 ) -> Generator[float, None, Comparison]:
-    """Generator: read ``path`` and play it beside ``meshes`` at ``frames``; yields the fraction done, returns a
-    Comparison. What was read is removed. Raises BadScene if Blender cannot read the file."""
-    from scipy.spatial import cKDTree
-
+    """Generator: read ``path`` and play it beside ``meshes`` at ``frames``, or each of the ``clips`` at its own; yields
+    the fraction done, returns a Comparison. What was read is removed. Raises BadScene if Blender cannot read the
+    file."""
     armature = armature_of(meshes[0])
     with (
         _played_copies(meshes) as copies,
         temporary_scene(context.scene, [*copies, armature]) as scene,
         _read(context, path, file_format) as (read_scene, read),
     ):
-        shift = _shift(read, file_format, frames[0])
-        depsgraph, read_depsgraph = evaluate_frame(scene, frames[0]), evaluate_frame(read_scene, frames[0] + shift)
-        rest, found_rest = _at_rest(copies, depsgraph), _at_rest(read, read_depsgraph)
-        diagonal = float(np.linalg.norm(np.ptp(_positions(copies, depsgraph), axis=0)))
-        count = min(_AT_ONE_PLACE, len(rest))
-        apart, candidates = (each.reshape(-1, count) for each in cKDTree(rest).query(found_rest, k=count))
-        elsewhere = apart > apart[:, :1] + _SAME_PLACE * diagonal
+        beside = _Beside(scene, copies, read_scene, read, armature)
+        total = sum(len(each.clip.numbers) for each in clips) or len(frames)
+        for number, clip in enumerate(clips or (None,)):
+            own = frames if clip is None else clip.clip.numbers
+            shift = _shift(read, file_format, own[0], clip)
+            for row, frame in enumerate(own):
+                # Between two turns the scene plays what the user has chosen.
+                with nullcontext() if clip is None else played(armature, clip):
+                    beside.look(number, frame, shift, last=row == len(own) - 1)
+                yield beside.looks / total
+        return beside.comparison(meshes, [each.name for each in clips])
+
+
+class _Beside:
+    """The scene and the read file, frame by frame. worst (2, C, n, m): the largest distances at the frames and half-way
+    in each clip, of n read vertices from m candidates."""
+
+    def __init__(
+        self,
+        scene: bpy.types.Scene,
+        copies: Sequence[bpy.types.Object],
+        read_scene: bpy.types.Scene,
+        read: Sequence[bpy.types.Object],
+        armature: bpy.types.Object,
+    ):
+        self._scene, self._copies, self._read_scene, self._read = scene, copies, read_scene, read
+        self._armature, self.looks = armature, 0
+        self._sheared: set[str] = set()
+        self._worst: list[np.ndarray] = []
+
+    def _begin(self, frame: int, shift: int) -> None:
+        from scipy.spatial import cKDTree
+
+        depsgraph = evaluate_frame(self._scene, frame)
+        self._rest = _at_rest(self._copies, depsgraph)
+        self._found_rest = _at_rest(self._read, evaluate_frame(self._read_scene, frame + shift))
+        self._diagonal = float(np.linalg.norm(np.ptp(_positions(self._copies, depsgraph), axis=0)))
+        count = min(_AT_ONE_PLACE, len(self._rest))
+        apart, candidates = (each.reshape(-1, count) for each in cKDTree(self._rest).query(self._found_rest, k=count))
+        elsewhere = apart > apart[:, :1] + _SAME_PLACE * self._diagonal
         # Nearly always one column is left.
         alone = elsewhere.all(axis=0)
-        candidates, elsewhere = candidates[:, ~alone], elsewhere[:, ~alone]
-        worst = np.zeros((2, *candidates.shape))
-        sheared: set[str] = set()
-        for row, frame in enumerate(frames):
-            for half in (0, 1) if frame != frames[-1] else (0,):
-                moment = frame + half / 2
-                expected = _positions(copies, evaluate_frame(scene, moment))
-                found = _positions(read, evaluate_frame(read_scene, moment + shift))
-                distances = np.linalg.norm(expected[candidates] - found[:, None], axis=2)
-                np.maximum(worst[half], distances, out=worst[half])
-            sheared.update(_sheared(armature, scene))
-            yield (row + 1) / len(frames)
-    worst[:, elsewhere] = np.inf
-    chosen = worst[0].argmin(axis=1)[:, None]
-    largest, half_way = (np.take_along_axis(each, chosen, axis=1).max(initial=0.0) for each in worst)
-    away = cKDTree(found_rest).query(rest[_in_faces(meshes)])[0]
-    missing = int((away > _MISSING * diagonal).sum())
-    return Comparison(float(largest), float(half_way), diagonal, missing, tuple(sorted(sheared)))
+        self._candidates, self._elsewhere = candidates[:, ~alone], elsewhere[:, ~alone]
+
+    def look(self, clip: int, frame: int, shift: int, last: bool) -> None:
+        """Compare at a frame and half-way to the next, unless it is the ``last``, which the clip numbered ``clip`` now
+        plays."""
+        if not self.looks:
+            self._begin(frame, shift)
+        if clip == len(self._worst):
+            self._worst.append(np.zeros((2, *self._candidates.shape)))
+        for half in (0,) if last else (0, 1):
+            moment = frame + half / 2
+            expected = _positions(self._copies, evaluate_frame(self._scene, moment))
+            found = _positions(self._read, evaluate_frame(self._read_scene, moment + shift))
+            distances = np.linalg.norm(expected[self._candidates] - found[:, None], axis=2)
+            np.maximum(self._worst[clip][half], distances, out=self._worst[clip][half])
+        self._sheared.update(_sheared(self._armature, self._scene))
+        self.looks += 1
+
+    def comparison(self, meshes: Sequence[bpy.types.Object], names: Sequence[str]) -> Comparison:
+        from scipy.spatial import cKDTree
+
+        every = np.array(self._worst)
+        worst = every.max(axis=0)
+        worst[:, self._elsewhere] = np.inf
+        chosen = worst[0].argmin(axis=1)[:, None]
+        largest, half_way = (np.take_along_axis(each, chosen, axis=1).max(initial=0.0) for each in worst)
+        of_clips = [float(np.take_along_axis(each[0], chosen, axis=1).max(initial=0.0)) for each in every]
+        away = cKDTree(self._found_rest).query(self._rest[_in_faces(meshes)])[0]
+        missing = int((away > _MISSING * self._diagonal).sum())
+        sheared = tuple(sorted(self._sheared))
+        by_clip = dict(zip(names, of_clips, strict=False))
+        return Comparison(float(largest), float(half_way), self._diagonal, missing, sheared, by_clip)
 
 
 @contextmanager
@@ -137,8 +187,14 @@ def _data_blocks() -> Iterator[bpy.types.ID]:
             yield from getattr(bpy.data, prop.identifier)
 
 
-def _shift(read: Sequence[bpy.types.Object], file_format: Format, start: int) -> int:
-    """The frames by which the importer has moved the animation, whose first frame was ``start``."""
+def _shift(
+    read: Sequence[bpy.types.Object], file_format: Format, start: int, clip: FileClip | None
+) -> int:
+    """The frames by which the importer has moved the animation, whose first frame was ``start``, or the ``clip``, which
+    then plays."""
+    if clip is not None:
+        begin = min(play_read(rig, read, clip.name) for rig in {ob.find_armature() for ob in read})
+        return 0 if file_format is FORMATS["GLTF"] else round(begin) - start
     if file_format is FORMATS["GLTF"]:
         return 0
     owners = [owner for ob in read for owner in (ob.find_armature(), ob.data.shape_keys) if owner is not None]

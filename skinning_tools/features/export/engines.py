@@ -18,7 +18,8 @@ import bpy
 @dataclass(frozen=True)
 class Format:
     """A file format. ending: of its files. write, read: Blender's operators, such as "wm.usd_export", of those for
-    reading the first that there is; wanted: settings for writing; taken: for reading."""
+    reading the first that there is; wanted: settings for writing; taken: for reading; clips: further settings for writing
+    several clips, none if the format cannot; in_turn: they have to be unmuted strips, one after the other."""
 
     label: str
     ending: str
@@ -26,6 +27,8 @@ class Format:
     read: tuple[str, ...]
     wanted: dict[str, Any]
     taken: dict[str, Any] = field(default_factory=dict)
+    clips: dict[str, Any] = field(default_factory=dict)
+    in_turn: bool = False
 
     @property
     def available(self) -> bool:
@@ -83,6 +86,13 @@ FORMATS = MappingProxyType(
                 # Scenes that play strips or drivers alone, without an action.
                 "export_anim_scene_split_object": False,
             },
+            # A clip must not begin with what another one leaves in bones that it has no keyframes for.
+            # Shape keys without keyframes keep their values.
+            clips={
+                "export_animation_mode": "ACTIONS",
+                "export_reset_pose_bones": True,
+                "export_morph_reset_sk_data": False,
+            },
         ),
         "FBX": Format(
             "FBX",
@@ -103,6 +113,8 @@ FORMATS = MappingProxyType(
                 "bake_anim_step": 1.0,
                 "bake_anim_simplify_factor": 0.0,
             },
+            clips={"bake_anim_use_nla_strips": True},
+            in_turn=True,
         ),
         "USD": Format(
             "USD",

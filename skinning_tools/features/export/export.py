@@ -3,6 +3,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from ...blender.visibility import leave_mode
 from ...blender.wording import counted, listed, vertices_text
 from ...blender.written_files import Kind, Target, claim_named
 from ...core.errors import BadPath, BadScene, SkinningError
+from .clips import FileClip, file_clips, strips_in_turn
 from .comparison import Comparison
 from .comparison import compare as compare_file
 from .engines import ENGINES, FORMATS, Engine, Format
@@ -63,6 +65,7 @@ class Exported(Result):
     file_format: Format
     mesh_count: int
     frame_count: int
+    clips: tuple[str, ...]
     compared: Comparison | None
     seconds: float
     notes: tuple[str, ...] = ()
@@ -75,6 +78,8 @@ class Exported(Result):
             Figure("Meshes", self.mesh_count, line=""),
             Figure("Frames", self.frame_count),
         ]
+        if self.clips:
+            figures.append(Figure("Clips", len(self.clips), line=f"{len(self.clips)} clips: {listed(self.clips)}"))
         if self.compared is not None:
             within = _distance_text(bpy.context.scene, self.compared.largest)
             figures += [
@@ -85,6 +90,10 @@ class Exported(Result):
                     line=f"plays within {within} in Blender's importer",
                 ),
                 Figure("Largest distance half-way between frames", self.compared.half_way, "{:.6g}", line=""),
+                *(
+                    Figure(f'Largest distance, "{clip}"', value, "{:.6g}", line="", group=("clips", clip))
+                    for clip, value in self.compared.by_clip.items()
+                ),
             ]
         return figures
 
@@ -148,11 +157,15 @@ def export(
     filepath: str,
     engine: str = "OTHER",
     file_format: str = OF_ENGINE,
+    all_clips: bool = True,
     compare: bool = True,
     replace: bool = False,
 ) -> background.Steps:
-    """Generator: write the character of ``active`` to ``filepath`` with the settings of docs/engines.md, over the
-    scene's frame range; yields (fraction, stage), returns Exported.
+    """Generator: write the character of ``active`` to ``filepath`` with the settings of docs/engines.md; yields
+    (fraction, stage), returns Exported.
+
+    all_clips: write the actions on muted NLA tracks, too, each over its own frames, if the format can hold several and
+    the armature plays an action alone; else the present animation over the scene's frame range.
 
     Shape keys with drivers, or with values outside of 0 to 1, are written with keyframes between 0 and 1. compare: read
     the file again, and measure how far its mesh is from the scene's. Changes nothing in the scene. Raises BadScene,
@@ -176,11 +189,13 @@ def export(
     frames = range(context.scene.frame_start, context.scene.frame_end + 1)
     omissions = Omissions(context, [], frames, objects)
     with animated_values_kept(context, dependencies(*objects)):
-        yield from background.part_of(_write(context, objects, chosen, written, target, frames), 0.0, 0.3)
+        clips = file_clips(armature, meshes) if all_clips and written.clips else []
+        writing = _write(context, objects, chosen, written, target, frames, clips)
+        clips = yield from background.part_of(writing, 0.0, 0.3)
         _exported[target.real] = _state(target.real)
-        notes, compared = _notes_on(armature, meshes, chosen), None
+        notes, compared = _notes_on(armature, meshes, chosen, written, bool(clips)), None
         if compare:
-            comparing = compare_file(context, meshes, target.path, written, frames)
+            comparing = compare_file(context, meshes, target.path, written, frames, clips)
             try:
                 compared = yield from background.part_of(comparing, 0.3, 1.0, "Comparing")
             except SkinningError as error:
@@ -193,7 +208,8 @@ def export(
         chosen,
         written,
         len(meshes),
-        len(frames),
+        sum(len(each.clip.numbers) for each in clips) or len(frames),
+        tuple(each.name for each in clips),
         compared,
         time.perf_counter() - begin,
         (*notes, *texts_of(omissions.finish())),
@@ -207,24 +223,33 @@ def _write(
     file_format: Format,
     target: Target,
     frames: Sequence[int],
-) -> background.Steps[None]:
-    """Generator: write the file. objects: as from ``character``. Raises BadScene."""
+    clips: list[FileClip],
+) -> background.Steps[list[FileClip]]:
+    """Generator: write the file; returns the clips that are in it, none of them where shape keys need other keyframes,
+    which are those of the present animation alone. objects: as from ``character``. Raises BadScene."""
     armature, *meshes = objects
     roots = [parent for parent in _parents(armature) if parent.type == "EMPTY"]
     changes = (engine.changes if file_format is FORMATS[engine.format] else {}) | {
         "export_influence_nb": engine.influences,
         "export_animation_mode": "ACTIVE_ACTIONS" if _plays_action(armature) else "SCENE",
     }
+    in_turn: AbstractContextManager = nullcontext()
     with scene_to_export(context, [*objects, *roots], armature.name) as scene:
         reading = unplayable_keys(meshes, scene, frames)
         unplayable = yield from background.part_of(reading, 0.0, 0.6, "Reading shape keys")
         yield 0.6, "Exporting"
+        clips = [] if unplayable else clips
+        if clips:
+            changes |= file_format.clips
+            in_turn = strips_in_turn(armature, meshes, clips, frames[0]) if file_format.in_turn else in_turn
         times = actions.key_times(context.scene, np.array(frames, dtype=np.float64))
-        with playable(unplayable, times), shown_in_window(context, scene), target.part(file_format.ending) as part:
+        in_window = shown_in_window(context, scene)
+        with playable(unplayable, times), in_turn, in_window, target.part(file_format.ending) as part:
             try:
                 file_format.save(part, **changes)
             except RuntimeError as error:
                 raise target.failed(error) from error
+    return clips
 
 
 def _parents(ob: bpy.types.Object) -> Iterator[bpy.types.Object]:
@@ -251,14 +276,26 @@ def _clips_left_out(armature: bpy.types.Object) -> list[str]:
     ]
 
 
-def _notes_on(armature: bpy.types.Object, meshes: Sequence[bpy.types.Object], engine: Engine) -> list[str]:
+def _notes_on(
+    armature: bpy.types.Object,
+    meshes: Sequence[bpy.types.Object],
+    engine: Engine,
+    file_format: Format,
+    with_clips: bool,
+) -> list[str]:
     """What the character has that the file or the engine does not play."""
     notes = []
-    clips = _clips_left_out(armature)
-    if clips:
+    left_out = [] if with_clips else _clips_left_out(armature)
+    if left_out:
+        remedy = (
+            "switch All Clips on, keep unmuted NLA tracks empty, and bake shape keys with drivers to keyframes from 0 "
+            "to 1"
+            if file_format.clips
+            else f"{file_format.label} holds one animation: choose glTF or FBX"
+        )
         notes.append(
-            f"the file has the present animation alone, without the clips on muted NLA tracks: {listed(clips)}. Export "
-            "each to a file of its own while it plays, or all with Blender's glTF exporter, Animation Mode Actions"
+            f"the file has the present animation alone, without the clips on muted NLA tracks: {listed(left_out)}. "
+            f"For all of them, {remedy}"
         )
     for ob in meshes:
         label = object_label(ob)

@@ -51,7 +51,7 @@ def _plays(keys: bpy.types.Key | None) -> bool:
 
 def _needs_change(mesh: bpy.types.Mesh, values: np.ndarray) -> bool:
     animation = mesh.shape_keys.animation_data
-    if animation is not None and (len(animation.drivers) or len(animation.nla_tracks)):
+    if animation is not None and (len(animation.drivers) or any(not each.mute for each in animation.nla_tracks)):
         return True
     heard = [not block.mute for block in mesh.shape_keys.key_blocks[1:]]
     shown = values[:, 1:][:, heard]

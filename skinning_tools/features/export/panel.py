@@ -19,7 +19,7 @@ class SKINNING_PT_export(SidebarPanel, bpy.types.Panel):
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         settings, column = context.scene.skinning_export, idle_column(layout)
-        for name in ("engine", "file_format", "compare"):
+        for name in ("engine", "file_format", "all_clips", "compare"):
             column.prop(settings, name)
         reason = reason_not_to_work(context, export.check_exportable)
         draw_button(layout, context, "skinning.export_character", "Export", "EXPORT", reason)

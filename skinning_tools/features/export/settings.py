@@ -27,6 +27,13 @@ class ExportSettings(Settings, stored="skinning_export"):
         tip="The format of the file",
         flag="--format",
     )
+    all_clips = switch(
+        "All Clips",
+        True,
+        tip="Write the actions on muted NLA tracks, too, as clips named after their tracks. Only in glTF and FBX files",
+        flag="--no-clips",
+        help="write the present animation alone, without the actions on muted NLA tracks",
+    )
     compare = switch(
         "Compare",
         True,

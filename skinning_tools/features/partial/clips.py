@@ -64,8 +64,11 @@ class Chosen:
         return [len(clip.numbers) for clip in self.used]
 
 
-def chosen_clips(context: bpy.types.Context, parts: Parts, settings: ClipSettings) -> Chosen:
-    """The clips that ``settings`` ask for.
+def chosen_clips(
+    context: bpy.types.Context, parts: Parts, settings: ClipSettings
+) -> Generator[float, None, Chosen]:
+    """Generator: the clips that ``settings`` ask for; yields fractions, between which everything is as the user left
+    it.
 
     Clips count in which the target moves along: the armature moves it, or it has something to play in them (see
     ``companions_of``). Raises BadScene and BadSettings if none of the wanted ones does.
@@ -102,8 +105,8 @@ def chosen_clips(context: bpy.types.Context, parts: Parts, settings: ClipSetting
     }
     for owner in {each.owner for found in companions.values() for each in found}:
         check_not_tweaked(owner.animation_data, f'"{owner.name}"')
-    taught = _is_taught(context, parts)
-    follows = taught or (armature in used_by_target and _follows(context, parts, everything))
+    taught = yield from _is_taught(context, parts)
+    follows = taught or (armature in used_by_target and (yield from _follows(context, parts, everything)))
     moving = {clip for clip in everything if follows or companions[clip]}
     if wanted and settings.actions in ("SELECTED", "NLA"):
         lost = [clip.name for clip in wanted if clip not in moving]
@@ -156,8 +159,8 @@ def _named(armature: bpy.types.Object, text: str, step: int) -> list[Clip]:
     return found
 
 
-def _is_taught(context: bpy.types.Context, parts: Parts) -> bool:
-    """Whether the mesh is its own target by modifiers that deform it after the armature, such as Corrective Smooth: it
+def _is_taught(context: bpy.types.Context, parts: Parts) -> Generator[float, None, bool]:
+    """Generator: whether the mesh is its own target by modifiers that deform it after the armature, such as Corrective Smooth: it
     has no other animation."""
     if not parts.own:
         return False
@@ -169,9 +172,11 @@ def _is_taught(context: bpy.types.Context, parts: Parts) -> bool:
     keys = mesh.data.shape_keys
     if keys is not None and keys.animation_data is not None:
         return False
-    start, end = context.scene.frame_start, context.scene.frame_end
-    with without_armature(parts):
-        shapes = [_shape(context, parts, number) for number in np.linspace(start, end, _SAMPLES)]
+    shapes: list[np.ndarray] = []
+    for number in np.linspace(context.scene.frame_start, context.scene.frame_end, _SAMPLES):
+        yield 0.5 * len(shapes) / _SAMPLES
+        with without_armature(parts):
+            shapes.append(_shape(context, parts, number))
     return all(still(shape, shapes[0]) for shape in shapes[1:])
 
 
@@ -180,20 +185,22 @@ def _shape(context: bpy.types.Context, parts: Parts, number: float) -> np.ndarra
         return _positions(parts, parts.target.evaluated_get(evaluate_frame(scene, round(number))), "")
 
 
-def _follows(context: bpy.types.Context, parts: Parts, clips: Sequence[Clip]) -> bool:
-    """Whether the target's shape, beside its place, depends on the armature."""
-    with ExitStack() as stack:
-        stack.enter_context(without_armature(parts))
-        scene = stack.enter_context(temporary_scene(context.scene, [parts.target, parts.armature]))
-        for clip in clips[:: max(1, len(clips) // _SAMPLES)]:
-            number = clip.numbers[len(clip.numbers) // 2]
-            shapes = []
-            for each in (None, clip):
-                with playing(parts.armature, each, reset=sorted(clip.bones)):
-                    evaluated = parts.target.evaluated_get(evaluate_frame(scene, number))
-                    shapes.append(_positions(parts, evaluated, f' in the action "{each.name}"' if each else ""))
-            if not still(*shapes):
-                return True
+def _follows(context: bpy.types.Context, parts: Parts, clips: Sequence[Clip]) -> Generator[float, None, bool]:
+    """Generator: whether the target's shape, beside its place, depends on the armature."""
+    samples = clips[:: max(1, len(clips) // _SAMPLES)]
+    for row, clip in enumerate(samples):
+        shapes = []
+        for each in (None, clip):
+            yield 0.5 + 0.5 * row / len(samples)
+            with (
+                without_armature(parts),
+                temporary_scene(context.scene, [parts.target, parts.armature]) as scene,
+                playing(parts.armature, each, reset=sorted(clip.bones)),
+            ):
+                evaluated = parts.target.evaluated_get(evaluate_frame(scene, clip.numbers[len(clip.numbers) // 2]))
+                shapes.append(_positions(parts, evaluated, f' in the action "{each.name}"' if each else ""))
+        if not still(*shapes):
+            return True
     return False
 
 

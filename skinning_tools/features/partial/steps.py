@@ -20,7 +20,7 @@ from ...blender.bone_weights import BoneWeights, read_bone_weights
 from ...blender.data_blocks import is_alive
 from ...blender.figures import Figure, Result
 from ...blender.measure import ErrorMeter
-from ...blender.preconditions import check_vertex_group, object_label
+from ...blender.preconditions import check_vertex_group, object_label, unmet
 from ...blender.records import write_record
 from ...blender.skin_reader import armature_of
 from ...blender.vertex_groups import read_weights
@@ -145,7 +145,11 @@ def read_parts(
     """Generator: read everything that a solve needs from the scene."""
     chosen = Chosen((), (), {}, False, ())
     if isinstance(settings, (WeightSettings, HelperSettings)):
-        chosen = chosen_clips(context, parts, settings)
+        choosing = chosen_clips(context, parts, settings)
+        try:
+            chosen = yield from background.part_of(choosing, 0.0, 0.05, "Looking at the actions")
+        except ReferenceError as error:
+            raise unmet("REMOVED", object="mesh, its armature or an action") from error
     if chosen.used:
         poses = getattr(settings, "random_poses", 0) if chosen.follows else 0
         # Keyed helper bones have no motion beyond the actions; weights for one action alone need no more poses.
@@ -157,7 +161,7 @@ def read_parts(
     # Before the mesh's own Armature modifier is turned off temporarily.
     omissions = Omissions(context, [parts.target], numbers, [parts.armature], same_vertices=True)
     reading = read_target(context, parts, frames, omissions)
-    animation = yield from background.part_of(reading, 0.0, 0.25, "Reading the target")
+    animation = yield from background.part_of(reading, 0.05, 0.25, "Reading the target")
     with plain_copy(parts) as probe:
         moving = read_motion(context, probe, parts.armature, names, animation.frame_numbers, omissions)
         motion = yield from background.part_of(moving, 0.25, 0.4, "Reading the armature")
@@ -175,7 +179,7 @@ def _read_clips(
     omissions = Omissions(context, [parts.target], span, [parts.armature], same_vertices=True)
     with plain_copy(parts) as probe, omissions.blamed():
         reading = read_clips(context, parts, chosen, probe, names, omissions, poses)
-        animation, motion = yield from background.part_of(reading, 0.0, 0.4, "Reading the actions")
+        animation, motion = yield from background.part_of(reading, 0.05, 0.4, "Reading the actions")
     left_out = texts_of(omissions.finish())
     notes = (*left_out, *besides_notes(parts), *chosen.notes)
     weights = read_bone_weights(parts.mesh, parts.armature)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The clips of a character that one file holds side by side: its actions on muted NLA tracks, and the active one."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+
+from ...blender.animation.clips import Clip, Companion, clip_of, companions_of, playing
+from ...blender.animation.used_data import dependencies
+from ...blender.clip_tracks import players, track_strips
+from ...core.errors import BadScene
+
+
+@dataclass(frozen=True, eq=False)
+class FileClip:
+    """name: in the file; clip: the armature's part; companions: what else plays during it, such as shape keys."""
+
+    name: str
+    clip: Clip
+    companions: Sequence[Companion]
+
+
+def file_clips(armature: bpy.types.Object, meshes: Sequence[bpy.types.Object]) -> list[FileClip]:
+    """The clips to write; none unless there are several, and the armature plays an action alone."""
+    animation = armature.animation_data
+    if animation is None or animation.action is None:
+        return []
+    tracks = [(track, [strip for strip in track.strips if not strip.mute]) for track in animation.nla_tracks]
+    if any(strips and not track.mute for track, strips in tracks):
+        return []
+    found: dict[bpy.types.Action, FileClip] = {}
+    others = [each for each in dependencies(*meshes) if each != armature and getattr(each, "animation_data", None)]
+    single = [(track.name, strips[0].action) for track, strips in tracks if len(strips) == 1]
+    for name, action in (*single, (animation.action.name, animation.action)):
+        clip = clip_of(armature, action) if action is not None and action not in found else None
+        if clip is not None:
+            found[action] = FileClip(name, clip, companions_of(armature, clip, others))
+    return list(found.values()) if len(found) > 1 else []
+
+
+@contextmanager
+def played(armature: bpy.types.Object, each: FileClip) -> Iterator[None]:
+    """Context in which the armature and what follows it play the clip; bones without keys in it are at rest."""
+    reset = [bone.name for bone in armature.pose.bones]
+    with playing(armature, each.clip, each.companions, reset):
+        yield
+
+
+@contextmanager
+def strips_in_turn(
+    armature: bpy.types.Object, meshes: Sequence[bpy.types.Object], clips: Sequence[FileClip], start: int
+) -> Iterator[None]:
+    """Context in which strips play the clips one after the other from the frame ``start`` on, each named after its
+    clip: from strips at one time, the FBX exporter would take the shape keys of the last for all."""
+    owners = players(armature, meshes)
+    before = [(owner, owner.animation_data.action, getattr(owner.animation_data, "action_slot", None)) for owner in owners]
+    # Names of strips are unique in a data-block, and those in the file have to be the clips' own.
+    named = [(strip, strip.name) for owner in owners for track in owner.animation_data.nla_tracks for strip in track.strips]
+    made = []
+    try:
+        for strip, name in named:
+            strip.name = f"{name} before"
+        for owner in owners:
+            owner.animation_data.action = None
+        for each in clips:
+            last = start + each.clip.numbers[-1] - each.clip.numbers[0]
+            for played_by in (Companion(armature, each.clip.action, each.clip.slot), *each.companions):
+                tracks = played_by.owner.animation_data.nla_tracks
+                track = tracks.new()
+                made.append((tracks, track))
+                strip = track.strips.new(each.name, start, played_by.action)
+                if played_by.slot:
+                    strip.action_slot = next(slot for slot in played_by.action.slots if slot.handle == played_by.slot)
+                strip.action_frame_start, strip.action_frame_end = each.clip.numbers[0], each.clip.numbers[-1]
+                strip.frame_start, strip.frame_end = start, max(last, start + 1)
+                strip.extrapolation, strip.name = "NOTHING", each.name
+            start = last + 2
+        yield
+    finally:
+        for tracks, track in made:
+            tracks.remove(track)
+        for strip, name in named:
+            strip.name = name
+        for owner, action, slot in before:
+            owner.animation_data.action = action
+            if slot is not None:
+                owner.animation_data.action_slot = slot
+
+
+def play_read(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object], name: str) -> float:
+    """Let what an importer has read play the clip of that name; returns the frame at which it begins there. Raises
+    BadScene if it is missing."""
+    begin = None
+    for owner in [rig, *(ob.data.shape_keys for ob in meshes if ob.data.shape_keys is not None)]:
+        animation = owner.animation_data
+        found = _read_action(owner, name) if animation is not None else None
+        if found is None:
+            continue
+        action, slot = found
+        animation.action = action
+        if slot is not None:
+            animation.action_slot = slot
+        for track in animation.nla_tracks:
+            track.mute = True
+        begin = action.frame_range[0] if owner == rig else begin
+    if begin is None:
+        raise BadScene(f'Blender\'s importer does not find the clip "{name}" in the file')
+    return float(begin)
+
+
+def _read_action(owner: bpy.types.ID, name: str) -> tuple[bpy.types.Action, Any] | None:
+    """The action, and its slot if it has any, that the importer has put on a track of that name (glTF), or called
+    "Owner|Clip" (FBX)."""
+    strips = track_strips(owner, {name})
+    if strips:
+        return strips[0].action, getattr(strips[0], "action_slot", None)
+    form = re.compile(rf"{re.escape(owner.name)}\|{re.escape(name)}(\.\d{{3}})?")
+    action = next((each for each in bpy.data.actions if form.fullmatch(each.name)), None)
+    return None if action is None else (action, next(iter(getattr(action, "slots", ())), None))
