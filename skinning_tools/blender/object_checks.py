@@ -7,6 +7,7 @@ import os
 import re
 import struct
 from pathlib import Path
+from typing import NamedTuple
 
 import bpy
 
@@ -171,29 +172,52 @@ def _absolute(filepath: str, library: bpy.types.Library | None) -> str:
     return os.path.normpath(bpy.path.abspath(filepath, library=library))
 
 
-def _check_point_cache(
-    mesh_object: bpy.types.Object, modifier: bpy.types.MeshCacheModifier, path: str, label: str
-) -> None:
-    """Raises BadScene for a damaged point cache: Blender would show the mesh at rest at its missing frames."""
+class PointCacheHead(NamedTuple):
+    """What a PC2 or MDD file says of itself. beginning: of the positions, in bytes; times_wrong: those of the frames
+    are none."""
+
+    points: int
+    frames: int
+    beginning: int
+    times_wrong: bool
+
+
+def point_cache_head(path: str, kind: str, label: str) -> PointCacheHead | None:
+    """The head of a point cache of the ``kind`` PC2 or MDD; None if the file is not one. label: of what plays it.
+    Raises BadScene."""
     try:
-        size = os.path.getsize(path)
         with open(path, "rb") as file:
             head = file.read(_PC2_HEAD.size)
     except OSError as error:
         raise BadScene(f"The cache file of {label} cannot be read: {path} ({error.strerror or error})") from error
-    if modifier.cache_format == "PC2":
-        valid = len(head) == _PC2_HEAD.size and head[:12] == b"POINTCACHE2\0"
-        points, start, step, frames = _PC2_HEAD.unpack(head) if valid else (0, 0.0, 0.0, 0)
+    if kind == "PC2":
+        if len(head) < _PC2_HEAD.size or head[:12] != b"POINTCACHE2\0":
+            return None
+        points, start, step, frames = _PC2_HEAD.unpack(head)
         times_wrong = not (math.isfinite(start) and math.isfinite(step) and step > 0)
-        beginning = _PC2_HEAD.size
-    else:
-        valid, times_wrong = len(head) >= _MDD_HEAD.size, False
-        frames, points = _MDD_HEAD.unpack(head[: _MDD_HEAD.size]) if valid else (0, 0)
-        beginning = _MDD_HEAD.size + 4 * frames
-    if not valid or frames < 1 or points < 1 or (times_wrong and modifier.time_mode == "TIME"):
+        return PointCacheHead(points, frames, _PC2_HEAD.size, times_wrong)
+    if len(head) < _MDD_HEAD.size:
+        return None
+    frames, points = _MDD_HEAD.unpack(head[: _MDD_HEAD.size])
+    return PointCacheHead(points, frames, _MDD_HEAD.size + 4 * frames, False)
+
+
+def _check_point_cache(
+    mesh_object: bpy.types.Object, modifier: bpy.types.MeshCacheModifier, path: str, label: str
+) -> None:
+    """Raises BadScene for a damaged point cache: Blender would show the mesh at rest at its missing frames."""
+    head = point_cache_head(path, modifier.cache_format, label)
+    if (
+        head is None
+        or head.frames < 1
+        or head.points < 1
+        or (head.times_wrong and modifier.time_mode == "TIME")
+    ):
         raise BadScene(
             f"The cache file of {label} is not in the {modifier.cache_format} format: {path}. Export it again"
         )
+    points, frames, beginning, _ = head
+    size = os.path.getsize(path)
     # After another modifier the number may differ, and only Blender knows it.
     expected = len(mesh_object.data.vertices)
     if points != expected and modifier == visible_modifiers(mesh_object)[0]:

@@ -252,3 +252,84 @@ def test_command_line(tmp_path, capsys):
         assert f"E_RMS of {name}" in printed.out
     bpy.ops.wm.open_mainfile(filepath=str(output))
     assert {"Walk", "Idle", "Run"} <= {action.name for action in bpy.data.actions}
+
+
+@pytest.fixture
+def caches(tmp_path):
+    """A saved file with the mesh Horse, and its caches in all formats that this Blender has, each with its positions in
+    Horse's space by frame."""
+    moving_meshes.fresh_scene(12)
+    made, scene = {}, bpy.context.scene
+    for seed, (name, kind) in enumerate((("walk", "pc2"), ("idle", "mdd"), ("run", "abc"), ("jump", "usdc"))):
+        option = {"abc": "alembic", "usdc": "usd"}.get(kind)
+        if option is not None and not getattr(bpy.app.build_options, option):
+            continue
+        frames, path = range(1, 7 + seed), tmp_path / f"{name}.{kind}"
+        ob = clip("Horse", frames, seed)
+        made[path] = np.array([local_positions(ob, frame) for frame in frames])
+        if option == "alembic":
+            scenes.export_cache(path, frames[0], frames[-1])
+        elif option == "usd":
+            scene.frame_start, scene.frame_end = frames[0], frames[-1]
+            bpy.ops.wm.usd_export(filepath=str(path), export_animation=True, export_shapekeys=False)
+        else:
+            {"pc2": scenes.write_pc2, "mdd": scenes.write_mdd}[kind](path, made[path])
+        bpy.data.objects.remove(ob)
+    ob = moving_meshes.add_object("Horse", *moving_meshes.grid())
+    ob.data.materials.append(bpy.data.materials.new("Coat"))
+    # Other frames than the caches have.
+    scene.frame_start, scene.frame_end = 1, 3
+    shot = tmp_path / "horse.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(shot))
+    return shot, made
+
+
+def test_cache_files_on_the_command_line(caches, tmp_path):
+    _, made = caches
+    output = tmp_path / "out.blend"
+    given = ("--object", "Horse", "--clips", *made, "--bones", 12, "--influences", 8, "--iterations", 5)
+    assert command_runs.run("convert", *given, "--output", output) == 0
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    skinned, rig = bpy.data.objects["walk_skinned"], bpy.data.objects["walk_rig"]
+    assert [track.name for track in rig.animation_data.nla_tracks] == [path.stem for path in made]
+    assert [each.name for each in skinned.data.materials] == ["Coat"]
+    for path, expected in made.items():
+        play_clip(rig, [skinned], path.stem)
+        found = np.array([local_positions(skinned, frame) for frame in range(1, len(expected) + 1)])
+        others = [np.abs(other[:6] - expected[:6]).max() for name, other in made.items() if name != path]
+        assert np.abs(found - expected).max() < 0.2 * min(others)
+    # The importer's objects and the scene's frames are as they were.
+    assert {ob.name for ob in bpy.data.objects if ob.type != "ARMATURE"} == {
+        "Horse", "walk_skinned", *(path.stem for path in made)
+    }  # fmt: skip
+    assert bpy.context.scene.frame_end == 3
+
+
+def test_cache_files_that_do_not_fit(caches, tmp_path, capsys):
+    shot, _ = caches
+    walk = tmp_path / "walk.pc2"
+    output = tmp_path / "out.blend"
+
+    def refused_with(text, *clips, name="Horse"):
+        bpy.ops.wm.open_mainfile(filepath=str(shot))
+        assert command_runs.run("convert", "--object", name, "--clips", *clips, "--output", output) != 0
+        refusals.assert_says(capsys.readouterr().err, text)
+        assert not output.exists()
+
+    refused_with("There is no cache file", walk, tmp_path / "trot.pc2")
+    (tmp_path / "walk.txt").write_text("steps")
+    refused_with("walk.txt is not a cache file", tmp_path / "walk.txt")
+    (tmp_path / "walk.mdd").write_bytes(walk.read_bytes())
+    refused_with('Two cache files have the name "walk"', walk, tmp_path / "walk.mdd")
+    (tmp_path / "trot.mdd").write_bytes(b"")
+    refused_with("is not in the MDD format", walk, tmp_path / "trot.mdd")
+    (tmp_path / "Horse.pc2").write_bytes(walk.read_bytes())
+    refused_with('There is an object "Horse" in the file already', tmp_path / "Horse.pc2")
+    if bpy.app.build_options.alembic:
+        (tmp_path / "broken.abc").write_bytes(b"0" * 99)
+        refused_with("", tmp_path / "broken.abc")
+        moving_meshes.fresh_scene(6)
+        bpy.data.objects.remove(clip("Horse", range(1, 7), 1))
+        moving_meshes.waving_grid(columns=5, rows=4)
+        scenes.export_cache(tmp_path / "flag.abc", 1, 6)
+        refused_with("flag.abc has no moving mesh with the", tmp_path / "flag.abc")

@@ -16,6 +16,7 @@ from ...ui.command_line import arguments
 from ...ui.command_line.common import UsageError, find_objects, progress_of
 from ...ui.command_line.outcome import Outcome
 from . import conversion
+from .cache_clips import cache_clips
 from .chosen_sources import convert_chosen, sources_of
 from .settings import PRESETS, REPLACE, ConvertSettings, PresetSettings
 
@@ -30,6 +31,15 @@ def add(commands: argparse._SubParsersAction) -> None:
         "and save the file.",
     )
     add_settings(convert)
+    convert.add_argument(
+        "--clips",
+        nargs="+",
+        type=arguments.READ,
+        default=[],
+        metavar="FILE",
+        help="convert the animations of these cache files of the object's mesh (Alembic, USD, PC2 or MDD) instead of "
+        "its own, as clips named after the files, over the frames of the longest unless --frame-start or --frame-end is given",
+    )
     convert.add_argument(
         "--curve",
         type=arguments.WRITTEN,
@@ -89,8 +99,19 @@ def add_settings(command: argparse._ActionsContainer) -> None:
 def _run(options: argparse.Namespace) -> Outcome:
     picture = _picture_target(options)
     context = bpy.context
-    settings = ConvertSettings(**ConvertSettings.of_options(options))
-    sources = sources_of(find_objects(context.scene, options.object), settings.on_result)
+    given = ConvertSettings.of_options(options)
+    found = find_objects(context.scene, options.object)
+    if options.clips:
+        if len(found) != 1:
+            raise UsageError("--clips needs one --object, the mesh that the cache files are of")
+        found, (start, end) = cache_clips(context, found[0], options.clips)
+        given |= {
+            "as_clips": len(found) > 1,
+            "frame_start": start if given.get("frame_start") is None else given["frame_start"],
+            "frame_end": end if given.get("frame_end") is None else given["frame_end"],
+        }
+    settings = ConvertSettings(**given)
+    sources = sources_of(found, settings.on_result)
     # A file saved with only an earlier result shown has its sources hidden.
     with shown_for_good(context, sources.sources):
         steps = convert_chosen(context, sources, settings, settings.on_result == REPLACE)

@@ -66,7 +66,7 @@ READ, READ_PATTERN, WRITTEN = PathType(), PathType(pattern=True), PathType(writt
 
 
 def path_options(command: argparse.ArgumentParser) -> dict[str, str]:
-    """Destination and name of each of a parser's options that names one file or folder."""
+    """Destination and name of each of a parser's options that names files or folders, one by one."""
     # argparse has no public list of a parser's options.
     actions = [each for each in command._actions if isinstance(each.type, PathType) and not each.type.pattern]
     return {action.dest: "".join(action.option_strings[:1]) or action.dest for action in actions}

@@ -41,7 +41,8 @@ EXIT_CODES = (
 def perform(options: argparse.Namespace) -> int:
     """Run the subcommand that the parsed ``options`` name; returns the exit code."""
     options.files = WrittenFiles()
-    others = [getattr(options, name) for name in options.path_options if name != "report"]
+    named = [getattr(options, name) for name in options.path_options if name != "report"]
+    others = [path for each in named for path in (each if isinstance(each, list) else [each])]
     if getattr(options, "input", None) is None:
         others.append(bpy.data.filepath)
     with stopped_by_signals():

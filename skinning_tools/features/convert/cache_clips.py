@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cache files as clips: copies of one mesh, each of which plays a file and is named after it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import bpy
+
+from ...blender.data_blocks import clear_shape_keys, local_copy
+from ...blender.object_checks import point_cache_head
+from ...blender.preconditions import object_label
+from ...blender.wording import listed
+from ...core.errors import BadPath, BadScene, BadSettings
+
+_POINT_CACHES = {".pc2": "PC2", ".mdd": "MDD"}
+_USD = (".usd", ".usda", ".usdc", ".usdz")
+ENDINGS = (".abc", *_USD, *_POINT_CACHES)
+
+
+def cache_clips(
+    context: bpy.types.Context, mesh: bpy.types.Object, paths: Sequence[Path]
+) -> tuple[list[bpy.types.Object], tuple[int, int]]:
+    """Copies of ``mesh``, in its collections, that play the files, and the range of frames that holds all of these.
+
+    The files have the vertices of ``mesh``. Of an Alembic or USD file with several such meshes the one of the same name
+    is meant. Point caches begin at frame 1. Raises BadPath, BadScene, BadSettings.
+    """
+    if mesh.type != "MESH":
+        raise BadScene(f"The {object_label(mesh)} is not a mesh. Name the mesh that the cache files are of")
+    names = [path.stem for path in paths]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise BadSettings(f'Two cache files have the name "{twice}", after which their clips are called: rename one')
+    clips, starts, ends = [], [], []
+    for path in (each.absolute() for each in paths):
+        if path.suffix.lower() not in ENDINGS:
+            raise BadPath(f"{path.name} is not a cache file, whose names end in {', '.join(ENDINGS)}")
+        if not path.is_file():
+            raise BadPath(f"There is no cache file {path}")
+        clip = _bare_copy(mesh, path.stem)
+        clips.append(clip)
+        kind = _POINT_CACHES.get(path.suffix.lower())
+        start, end = _play_scene_cache(context, clip, mesh, path) if kind is None else _play_points(clip, path, kind)
+        starts.append(start)
+        ends.append(end)
+    context.view_layer.update()
+    return clips, (min(starts), max(ends))
+
+
+def _bare_copy(mesh: bpy.types.Object, name: str) -> bpy.types.Object:
+    """A copy without shape keys, modifiers and animation."""
+    copy = local_copy(mesh)
+    copy.data = mesh.data.copy()
+    copy.name = copy.data.name = name
+    if copy.data.shape_keys is not None:
+        clear_shape_keys(copy)
+    copy.modifiers.clear()
+    copy.animation_data_clear()
+    for collection in mesh.users_collection:
+        collection.objects.link(copy)
+    if copy.name != name:
+        raise BadScene(f'There is an object "{name}" in the file already: rename the cache file, or the object')
+    return copy
+
+
+def _play_points(clip: bpy.types.Object, path: Path, kind: str) -> tuple[int, int]:
+    modifier = clip.modifiers.new(path.stem, "MESH_CACHE")
+    modifier.cache_format, modifier.filepath, modifier.frame_start = kind, str(path), 1
+    head = point_cache_head(str(path), kind, object_label(clip))
+    return 1, max(head.frames if head is not None else 1, 1)
+
+
+def _play_scene_cache(
+    context: bpy.types.Context, clip: bpy.types.Object, mesh: bpy.types.Object, path: Path
+) -> tuple[int, int]:
+    """Take from Blender's importer what plays the file: the cache, and the path of the mesh in it."""
+    scene = context.scene
+    before, own = set(bpy.data.objects), (scene.frame_start, scene.frame_end)
+    operator = bpy.ops.wm.usd_import if path.suffix.lower() in _USD else bpy.ops.wm.alembic_import
+    more = {} if path.suffix.lower() in _USD else {"as_background_job": False}
+    try:
+        operator(filepath=str(path), set_frame_range=True, **more)
+        span = scene.frame_start, scene.frame_end
+        read = [ob for ob in bpy.data.objects if ob not in before]
+        source = _meant(read, mesh, path)
+        modifier = clip.modifiers.new(path.stem, "MESH_SEQUENCE_CACHE")
+        modifier.cache_file, modifier.object_path = source.cache_file, source.object_path
+        modifier.read_data = {"VERT"}
+    except (AttributeError, RuntimeError) as error:
+        raise BadScene(f"Blender's importer cannot read {path}: {error}") from error
+    finally:
+        scene.frame_start, scene.frame_end = own
+        bpy.data.batch_remove([ob for ob in bpy.data.objects if ob not in before])
+    return span
+
+
+def _meant(
+    read: Sequence[bpy.types.Object], mesh: bpy.types.Object, path: Path
+) -> bpy.types.MeshSequenceCacheModifier:
+    """The modifier of the moving mesh among the objects ``read`` that is meant for ``mesh``."""
+    moving = {
+        ob.name: each
+        for ob in read
+        for each in ob.modifiers
+        if each.type == "MESH_SEQUENCE_CACHE" and len(ob.data.vertices) == len(mesh.data.vertices)
+    }
+    fitting = [each for each in moving.values() if mesh.name in each.object_path.split("/")] or [*moving.values()]
+    if len(fitting) == 1:
+        return fitting[0]
+    if moving:
+        raise BadScene(
+            f"{path.name} has several meshes with the vertices of {object_label(mesh)}: {listed(list(moving))}. Name "
+            "the object like the one that is meant"
+        )
+    raise BadScene(
+        f"{path.name} has no moving mesh with the {len(mesh.data.vertices):,} vertices of {object_label(mesh)}. Export "
+        "the cache from the same mesh, with its positions in every frame, not as blend shapes or a skeleton"
+    )
