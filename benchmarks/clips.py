@@ -84,7 +84,7 @@ def main() -> int:
         "4 influences": {"max_influences": 4},
         "8, rest shape": {"max_influences": 8, "rest_shape": True},
         "4, rest shape": {"max_influences": 4, "rest_shape": True},
-        "8, rest shape, Hold": {"max_influences": 8, "rest_shape": True, "hold": HOLD},
+        "8, Hold": {"max_influences": 8, "hold": HOLD},
     }
     columns, before = {}, {}
     for label, settings in runs.items():
@@ -95,9 +95,8 @@ def main() -> int:
     for label, settings in helpers.items():
         found = solved(options.file, add_helper_bones, bone_count=HELPERS, **settings)
         columns[label] = {name: after / start for name, (start, after) in found.items()}
-    options_left_out = {"max_influences": 8, "rest_shape": True}
-    columns["left out, 8, rest shape"] = left_out(options.file, list(before), **options_left_out)
-    columns["left out, 8, rest shape, Hold"] = left_out(options.file, list(before), **options_left_out, hold=HOLD)
+    for label in ("8 influences", "8, rest shape"):
+        columns[f"left out, {label}"] = left_out(options.file, list(before), **runs[label])
     for label, settings in helpers.items():
         given = {"bone_count": HELPERS, **settings}
         columns[f"left out, {label}"] = left_out(options.file, list(before), add_helper_bones, **given)

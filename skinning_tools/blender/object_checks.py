@@ -207,12 +207,7 @@ def _check_point_cache(
 ) -> None:
     """Raises BadScene for a damaged point cache: Blender would show the mesh at rest at its missing frames."""
     head = point_cache_head(path, modifier.cache_format, label)
-    if (
-        head is None
-        or head.frames < 1
-        or head.points < 1
-        or (head.times_wrong and modifier.time_mode == "TIME")
-    ):
+    if head is None or head.frames < 1 or head.points < 1 or (head.times_wrong and modifier.time_mode == "TIME"):
         raise BadScene(
             f"The cache file of {label} is not in the {modifier.cache_format} format: {path}. Export it again"
         )

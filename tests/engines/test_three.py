@@ -70,15 +70,21 @@ def test_a_conversion_plays_as_in_blender(player, tmp_path, kind, shapes):
     assert playback.facts["bones"] == (8 if kind == "AFFINE" else 4)
 
 
-# With shapes, the exporter's mode NLA Tracks plays those of the active clip in all (Blender 4.2 and 5.2).
-@pytest.mark.parametrize(("mode", "shapes"), [("ACTIONS", 0), ("ACTIONS", 2), ("NLA_TRACKS", 0)])
+# With shapes, the exporter's mode NLA Tracks plays those of the active clip in all (Blender 4.2 and 5.2). "": the
+# extension's own export.
+@pytest.mark.parametrize(("mode", "shapes"), [("", 2), ("ACTIONS", 0), ("ACTIONS", 2), ("NLA_TRACKS", 0)])
 def test_clips_of_one_mesh_play_by_their_names(player, tmp_path, mode, shapes):
     clip_scenes.character()
     # Flat meshes cost affine bones digits.
     clip_scenes.convert(bone_kind="RIGID", residual_shapes=shapes)
     ob, rig = bpy.data.objects["Walk_skinned"], bpy.data.objects["Walk_rig"]
     formats.number_vertices(ob)
-    path = formats.export(ob, tmp_path / "clips.glb", export_animation_mode=mode)
+    path = tmp_path / "clips.glb"
+    if mode:
+        formats.export(ob, path, export_animation_mode=mode)
+    else:
+        bpy.context.view_layer.objects.active = ob
+        assert bpy.ops.skinning.export_character(filepath=str(path), compare=False) == {"FINISHED"}
     for name, frames in clip_scenes.FRAMES.items():
         times = np.array(frames) / bpy.context.scene.render.fps
         playback = player.play(path, times, attribute=formats.VERTEX.lower(), clip=name)

@@ -94,9 +94,7 @@ def _play_scene_cache(
     return span
 
 
-def _meant(
-    read: Sequence[bpy.types.Object], mesh: bpy.types.Object, path: Path
-) -> bpy.types.MeshSequenceCacheModifier:
+def _meant(read: Sequence[bpy.types.Object], mesh: bpy.types.Object, path: Path) -> bpy.types.MeshSequenceCacheModifier:
     """The modifier of the moving mesh among the objects ``read`` that is meant for ``mesh``."""
     moving = {
         ob.name: each

@@ -37,8 +37,8 @@ def add(commands: argparse._SubParsersAction) -> None:
         type=arguments.READ,
         default=[],
         metavar="FILE",
-        help="convert the animations of these cache files of the object's mesh (Alembic, USD, PC2 or MDD) instead of "
-        "its own, as clips named after the files, over the frames of the longest unless --frame-start or --frame-end is given",
+        help="convert these cache files of the object's mesh (Alembic, USD, PC2 or MDD) instead of its own animation, "
+        "as clips named after the files, over the frames of the longest unless --frame-start or --frame-end is given",
     )
     convert.add_argument(
         "--curve",

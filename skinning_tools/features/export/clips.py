@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import bpy
 
 from ...blender.animation.clips import Clip, Companion, clip_of, companions_of, playing
 from ...blender.animation.used_data import dependencies
-from ...blender.clip_tracks import players, track_strips
+from ...blender.clip_tracks import track_strips
 from ...core.errors import BadScene
 
 
@@ -45,50 +45,61 @@ def file_clips(armature: bpy.types.Object, meshes: Sequence[bpy.types.Object]) -
 @contextmanager
 def played(armature: bpy.types.Object, each: FileClip) -> Iterator[None]:
     """Context in which the armature and what follows it play the clip; bones without keys in it are at rest."""
-    reset = [bone.name for bone in armature.pose.bones]
-    with playing(armature, each.clip, each.companions, reset):
+    with playing(armature, each.clip, each.companions, _bones(armature)):
         yield
+
+
+def _bones(armature: bpy.types.Object) -> list[str]:
+    return [bone.name for bone in armature.pose.bones]
 
 
 @contextmanager
-def strips_in_turn(
-    armature: bpy.types.Object, meshes: Sequence[bpy.types.Object], clips: Sequence[FileClip], start: int
-) -> Iterator[None]:
+def strips_in_turn(armature: bpy.types.Object, clips: Sequence[FileClip], start: int) -> Iterator[None]:
     """Context in which strips play the clips one after the other from the frame ``start`` on, each named after its
     clip: from strips at one time, the FBX exporter would take the shape keys of the last for all."""
-    owners = players(armature, meshes)
-    before = [(owner, owner.animation_data.action, getattr(owner.animation_data, "action_slot", None)) for owner in owners]
-    # Names of strips are unique in a data-block, and those in the file have to be the clips' own.
-    named = [(strip, strip.name) for owner in owners for track in owner.animation_data.nla_tracks for strip in track.strips]
-    made = []
-    try:
-        for strip, name in named:
-            strip.name = f"{name} before"
+    owners = dict.fromkeys([armature, *(each.owner for clip in clips for each in clip.companions)])
+    with ExitStack() as undo:
+        undo.enter_context(playing(armature, None, reset=_bones(armature)))
+        armature.animation_data.use_nla = True
         for owner in owners:
+            undo.callback(
+                _assign, owner, owner.animation_data.action, getattr(owner.animation_data, "action_slot", None)
+            )
             owner.animation_data.action = None
+            for strip in [strip for track in owner.animation_data.nla_tracks for strip in track.strips]:
+                # Names of strips are unique in a data-block, and those in the file have to be the clips' own.
+                undo.callback(setattr, strip, "name", strip.name)
+                strip.name = f"{strip.name} before"
         for each in clips:
-            last = start + each.clip.numbers[-1] - each.clip.numbers[0]
-            for played_by in (Companion(armature, each.clip.action, each.clip.slot), *each.companions):
-                tracks = played_by.owner.animation_data.nla_tracks
-                track = tracks.new()
-                made.append((tracks, track))
-                strip = track.strips.new(each.name, start, played_by.action)
-                if played_by.slot:
-                    strip.action_slot = next(slot for slot in played_by.action.slots if slot.handle == played_by.slot)
-                strip.action_frame_start, strip.action_frame_end = each.clip.numbers[0], each.clip.numbers[-1]
-                strip.frame_start, strip.frame_end = start, max(last, start + 1)
-                strip.extrapolation, strip.name = "NOTHING", each.name
-            start = last + 2
+            numbers = each.clip.numbers
+            for player in (Companion(armature, each.clip.action, each.clip.slot), *each.companions):
+                undo.enter_context(_strip(player, each.name, numbers, start))
+            start += numbers[-1] - numbers[0] + 2
+        yield
+
+
+def _assign(owner: bpy.types.ID, action: bpy.types.Action | None, slot: Any) -> None:
+    owner.animation_data.action = action
+    if slot is not None:
+        owner.animation_data.action_slot = slot
+
+
+@contextmanager
+def _strip(player: Companion, name: str, numbers: range, start: int) -> Iterator[None]:
+    """Context with a strip, on a track of its own, that plays the frames ``numbers`` of the action from ``start`` on,
+    and before and after nothing."""
+    tracks = player.owner.animation_data.nla_tracks
+    track = tracks.new()
+    try:
+        strip = track.strips.new(name, start, player.action)
+        if player.slot:
+            strip.action_slot = next(slot for slot in player.action.slots if slot.handle == player.slot)
+        strip.action_frame_start, strip.action_frame_end = numbers[0], numbers[-1]
+        strip.frame_start, strip.frame_end = start, start + max(numbers[-1] - numbers[0], 1)
+        strip.extrapolation, strip.name = "NOTHING", name
         yield
     finally:
-        for tracks, track in made:
-            tracks.remove(track)
-        for strip, name in named:
-            strip.name = name
-        for owner, action, slot in before:
-            owner.animation_data.action = action
-            if slot is not None:
-                owner.animation_data.action_slot = slot
+        tracks.remove(track)
 
 
 def play_read(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object], name: str) -> float:

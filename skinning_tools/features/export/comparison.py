@@ -187,9 +187,7 @@ def _data_blocks() -> Iterator[bpy.types.ID]:
             yield from getattr(bpy.data, prop.identifier)
 
 
-def _shift(
-    read: Sequence[bpy.types.Object], file_format: Format, start: int, clip: FileClip | None
-) -> int:
+def _shift(read: Sequence[bpy.types.Object], file_format: Format, start: int, clip: FileClip | None) -> int:
     """The frames by which the importer has moved the animation, whose first frame was ``start``, or the ``clip``, which
     then plays."""
     if clip is not None:

@@ -18,7 +18,7 @@ import bpy
 @dataclass(frozen=True)
 class Format:
     """A file format. ending: of its files. write, read: Blender's operators, such as "wm.usd_export", of those for
-    reading the first that there is; wanted: settings for writing; taken: for reading; clips: further settings for writing
+    reading the first that there is; wanted: settings for writing; taken: for reading; clips: further ones for writing
     several clips, none if the format cannot; in_turn: they have to be unmuted strips, one after the other."""
 
     label: str

@@ -241,7 +241,7 @@ def _write(
         clips = [] if unplayable else clips
         if clips:
             changes |= file_format.clips
-            in_turn = strips_in_turn(armature, meshes, clips, frames[0]) if file_format.in_turn else in_turn
+            in_turn = strips_in_turn(armature, clips, frames[0]) if file_format.in_turn else in_turn
         times = actions.key_times(context.scene, np.array(frames, dtype=np.float64))
         in_window = shown_in_window(context, scene)
         with playable(unplayable, times), in_turn, in_window, target.part(file_format.ending) as part:

@@ -64,9 +64,7 @@ class Chosen:
         return [len(clip.numbers) for clip in self.used]
 
 
-def chosen_clips(
-    context: bpy.types.Context, parts: Parts, settings: ClipSettings
-) -> Generator[float, None, Chosen]:
+def chosen_clips(context: bpy.types.Context, parts: Parts, settings: ClipSettings) -> Generator[float, None, Chosen]:
     """Generator: the clips that ``settings`` ask for; yields fractions, between which everything is as the user left
     it.
 
@@ -160,8 +158,8 @@ def _named(armature: bpy.types.Object, text: str, step: int) -> list[Clip]:
 
 
 def _is_taught(context: bpy.types.Context, parts: Parts) -> Generator[float, None, bool]:
-    """Generator: whether the mesh is its own target by modifiers that deform it after the armature, such as Corrective Smooth: it
-    has no other animation."""
+    """Generator: whether the mesh is its own target by modifiers that deform it after the armature, such as Corrective
+    Smooth: it has no other animation."""
     if not parts.own:
         return False
     mesh = parts.mesh

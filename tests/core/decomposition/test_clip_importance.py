@@ -133,9 +133,7 @@ def test_joints_that_stand_still_keep_their_weights():
 
     used, other = (chain_turns(joints, turned, 8) for turned in ([1], [2, 3]))
     animation, present = Animation(target(used), []), given(bones, weights)
-    found = {
-        kept: solve_weights(animation, rest, used, BONES, given=present, joints=kept) for kept in (joints, None)
-    }
+    found = {kept: solve_weights(animation, rest, used, BONES, given=present, joints=kept) for kept in (joints, None)}
 
     def left(transforms, bones, weights):
         return clip_errors(target(transforms), rest, transforms, bones, weights, [len(transforms)])[0]
