@@ -140,7 +140,7 @@ def _hold(
     bone_count = moved.shape[1]
     weights = weight_matrix(given.bones, given.weights, bone_count).copy()
     weights.sum_duplicates()
-    loose = ~given.weights.any(axis=1)
+    loose = np.asarray(~given.weights.any(axis=1))
     if loose.any():
         _fit(problem, ignore, loose)
         weights = weights + sparse.diags(loose.astype(float)) @ problem.weights()
