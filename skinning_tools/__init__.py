@@ -12,14 +12,14 @@ _PARTS = ("settings", "operators", "panels")
 
 def _modules() -> list:
     from . import command_line
-    from .blender import character, look_ups
+    from .blender import character, look_ups, translation
     from .features import FEATURES
     from .ui import boundary, groups, jobs, menus
 
     parts = {part: [module for feature in FEATURES for module in getattr(feature, part)] for part in _PARTS}
     return [
         *(look_ups, character, *parts["settings"], *parts["operators"], groups, *parts["panels"]),
-        *(boundary, jobs, menus, command_line),
+        *(boundary, jobs, menus, command_line, translation),
     ]
 
 

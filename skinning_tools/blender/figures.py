@@ -9,10 +9,9 @@ from itertools import groupby
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from .lengths import length_text
+from .translation import translated
 from .wording import listed
 
 # The most entries of a group in a line.
@@ -69,8 +68,11 @@ class Figure:
         if self.if_any and not self.value:
             return ""
         if self.line is not None:
-            return self.line
-        label = rpt_(self.label)
+            return translated(self.line)
+        label = translated(self.label)
+        if label != self.label:
+            # Nouns of other languages are not put together with numbers as English ones are.
+            return f"{label}: {self.shown}"
         label = label if label[:2].isupper() or label[1:2] == "_" else label[:1].lower() + label[1:]
         if not isinstance(self.value, int) or self.form != "{}":
             return f"{label} {self.shown}"
@@ -90,10 +92,15 @@ def each(label: str, values: dict, group: str, form: str = "{}") -> list[Figure]
 def rows_of_panel(figures: Iterable[Figure]) -> list[tuple[str, str]]:
     """Names and values, with the names as titles: "Bytes per Vertex"."""
     return [
-        (iface_(re.sub(r"\b[a-z]{4,}", lambda word: word[0].capitalize(), figure.label)), figure.panel or figure.shown)
+        (_title(figure.label), figure.panel or figure.shown)
         for figure in figures
         if figure.panel != "" and (figure.value or not figure.if_any)
     ]
+
+
+def _title(label: str) -> str:
+    found = translated(label)
+    return found if found != label else re.sub(r"\b[a-z]{4,}", lambda word: word[0].capitalize(), label)
 
 
 class Result:
@@ -119,4 +126,5 @@ class Result:
     def summary(self) -> str:
         """Figures and notes in one line."""
         line = self.line()
-        return "; ".join([line, *(note for note in getattr(self, "notes", ()) if note not in line)])
+        notes = map(translated, getattr(self, "notes", ()))
+        return "; ".join([line, *(note for note in notes if note not in line)])

@@ -10,6 +10,7 @@ import bpy
 
 from ..blender import background
 from ..blender.job_checks import reason_not_to_work
+from ..blender.translation import translated
 from ..blender.wording import in_two_lines, sentence
 from ..core.errors import Cancelled, SkinningError
 
@@ -22,7 +23,7 @@ def reported(operator: bpy.types.Operator) -> Iterator[None]:
     try:
         yield
     except Cancelled:
-        operator.report({"WARNING"}, f"{operator.bl_label} cancelled: nothing was changed")
+        operator.report({"WARNING"}, translated(f"{operator.bl_label} cancelled: nothing was changed"))
     except SkinningError as error:
         _tell(operator, str(error), error.code)
     except MemoryError:
@@ -50,6 +51,7 @@ def reported(operator: bpy.types.Operator) -> Iterator[None]:
 def _tell(operator: bpy.types.Operator, text: str, code: str = "") -> None:
     """Report an error: the whole text for scripts, two lines for the popup in the interface, where the panel and the
     Info editor have the rest."""
+    text = translated(text)
     if not operator.options.is_invoke or bpy.app.background:
         operator.report({"ERROR"}, text)
         return
@@ -76,7 +78,7 @@ class Checked:
     def poll(cls, context: bpy.types.Context) -> bool:
         reason = reason_not_to_work(context, cls.require)
         if reason:
-            cls.poll_message_set(reason)
+            cls.poll_message_set(translated(reason))
         return not reason
 
 

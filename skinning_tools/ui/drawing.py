@@ -11,6 +11,7 @@ from bpy.app.translations import pgettext_iface as iface_
 from ..blender import background, look_ups
 from ..blender.figures import Figure, rows_of_panel
 from ..blender.job_checks import active_object
+from ..blender.translation import translated
 from ..blender.wording import TAB, duration_text, sentence
 from .manual import page_address
 
@@ -165,8 +166,8 @@ def draw_vertex_group(
 def draw_rows(layout: bpy.types.UILayout, rows: list[tuple[str, str]]) -> None:
     grid = layout.grid_flow(row_major=True, columns=2, even_columns=True)
     for name, value in rows:
-        grid.label(text=name)
-        grid.label(text=value)
+        grid.label(text=translated(name))
+        grid.label(text=translated(value), translate=False)
 
 
 def named_row(layout: bpy.types.UILayout, name: str) -> bpy.types.UILayout:
@@ -183,5 +184,5 @@ def draw_text(
     width = context.region.width / context.preferences.system.ui_scale - margin
     column = layout.column(align=True)
     column.scale_y = 0.8
-    for index, line in enumerate(textwrap.wrap(iface_(text), max(20, int(width / LETTER_WIDTH)))):
+    for index, line in enumerate(textwrap.wrap(translated(text), max(20, int(width / LETTER_WIDTH)))):
         column.label(text=line, icon=icon if index == 0 else "BLANK1")

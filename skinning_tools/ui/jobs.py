@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import bpy
+from bpy.app.translations import pgettext_iface as iface_
 from bpy_extras.io_utils import ExportHelper
 
 from ..blender import background, dependencies
 from ..blender.areas import redraw_sidebars
 from ..blender.job_checks import active_object
+from ..blender.translation import translated
 from ..core.errors import Cancelled, SkinningError
 from .boundary import reported
 from .events import clicks_in_own_tab, navigates
@@ -48,7 +50,7 @@ class WithSettings:
         """The line to report: the result itself, or its summary; "" for no result."""
         if result is None:
             return ""
-        return result if isinstance(result, str) else result.summary()
+        return translated(result) if isinstance(result, str) else result.summary()
 
 
 class AtOnce(WithSettings):
@@ -190,7 +192,8 @@ class SkinningJob(WithSettings):
         return {"CANCELLED"}
 
     def _show(self) -> None:
-        text = f"{self._job.title}: {self._job.stage}, {self._job.fraction:.0%}   |   Esc: Cancel"
+        stage = f"{iface_(self._job.title)}: {iface_(self._job.stage)}, {self._job.fraction:.0%}"
+        text = f"{stage}   |   {iface_('Cancel (Esc)')}"
         # Each redraw of the sidebar takes time from the worker: skip it if nothing has changed.
         if text != self._shown:
             self._shown = text

@@ -1,54 +1,70 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Texts that are put together can be translated, and are found by Blender's tool that collects them."""
+"""Every text that users see has a translation in each catalog, and messages with values find theirs."""
 
 import ast
 from pathlib import Path
 
-import bpy
 import pytest
 
 import skinning_tools
-from skinning_tools.blender.wording import duration_text
+from skinning_tools.core.catalog import Catalog, fields, read
+from tools import translations
+
+pytestmark = pytest.mark.usefixtures("extension")
 
 PACKAGE = Path(skinning_tools.__file__).parent
 CALLS = {"iface_", "rpt_"}
-GERMAN = {("*", "about {seconds} s"): "etwa {seconds} s", ("*", "Bones"): "Knochen"}
 
 
-def calls():
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-                yield path, node
+@pytest.fixture(scope="module")
+def german():
+    return read(translations.LANGUAGES / "de.po")
 
 
 def test_templates_are_plain_texts_with_names():
     """A tool finds only plain texts; a translator cannot turn round what has no name."""
     found = 0
-    for path, node in calls():
-        text = node.args[0]
-        if not isinstance(text, ast.Constant):
-            # What was given a text: a stage's name, a message, which stay as they are where nobody knows them.
-            assert not isinstance(text, ast.JoinedStr), f"{path.name}, line {node.lineno}"
-            continue
-        found += 1
-        assert "{}" not in text.value, f"{path.name}, line {node.lineno}"
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+                text = node.args[0]
+                assert not isinstance(text, ast.JoinedStr), f"{path.name}, line {node.lineno}"
+                if isinstance(text, ast.Constant):
+                    found += 1
+                    assert "{}" not in text.value, f"{path.name}, line {node.lineno}"
     assert found > 20
 
 
-@pytest.mark.skipif(not bpy.app.translations.locales, reason="this Blender has no translations")
-def test_a_translation_is_used():
-    view = bpy.context.preferences.view
-    before = view.language, view.use_translate_interface
-    bpy.app.translations.register(__name__, {"de_DE": GERMAN, "de": GERMAN})
-    try:
-        try:
-            view.language = "de_DE"
-        except TypeError:
-            view.language = "de"
-        view.use_translate_interface = True
-        assert duration_text(12.0) == "etwa 12 s"
-    finally:
-        view.language, view.use_translate_interface = before
-        bpy.app.translations.unregister(__name__)
-    assert duration_text(12.0) == "about 12 s"
+@pytest.mark.parametrize("path", sorted(translations.LANGUAGES.glob("*.po")), ids=lambda path: path.stem)
+def test_every_text_has_a_translation_with_the_same_fields(path):
+    """If this fails: python -m tools.translations adds new texts to the catalogs, to be translated there."""
+    wanted, catalog = translations.texts(), read(path)
+    assert len(wanted) > 2000
+    assert translations.missing(catalog, wanted) == []
+    assert sorted(catalog.keys() - set(wanted)) == [], "texts that are gone"
+    assert [text for text in wanted if fields(text) != fields(catalog[text])] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            'The object "Cube" has no vertices. Choose a mesh that has vertices',
+            'Objekt "Cube" hat keine Eckpunkte. Ein Mesh mit Eckpunkten wählen',
+        ),
+        # A value that is itself a text; a name that is one stays.
+        (
+            'The object "Mesh" is already deformed by the modifier "Bones". Disable one of them in the viewport, or '
+            "remove it",
+            'Objekt "Mesh" wird bereits verformt von dem Modifikator "Bones". Einen davon im Viewport deaktivieren '
+            "oder entfernen",
+        ),
+        ("Iterations must be at least 1, not 0", "Iterationen muss mindestens 1 sein, nicht 0"),
+        # Capitalized where it is shown.
+        ("About 12 s", "Etwa 12 s"),
+        ('"Body" to "Rig"', '"Body" an "Rig"'),
+        ("Something else altogether", "Something else altogether"),
+    ],
+)
+def test_messages_with_values(german, text, expected):
+    assert Catalog(german).translate(text) == expected

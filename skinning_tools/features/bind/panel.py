@@ -9,6 +9,7 @@ from ...blender import background
 from ...blender.control_points import SKIN_TYPES
 from ...blender.figures import rows_of_panel
 from ...blender.job_checks import active_object, reason_not_to_work
+from ...blender.translation import translated
 from ...core.errors import SkinningError
 from ...ui.drawing import (
     SidebarPanel,
@@ -60,7 +61,7 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
         targets, given = [], (chosen_armature(context.scene), settings)
         reason = reason_not_to_work(context, lambda context, _: targets.append(check_bindable(context, *given)))
         if not reason:
-            layout.label(text=_what_is_bound(targets[0]), icon="MOD_ARMATURE")
+            layout.label(text=translated(_what_is_bound(targets[0])), icon="MOD_ARMATURE")
         text = "Parent to Bones" if binds_objects(settings) else "Bind"
         draw_button(layout, context, "skinning.bind", text, "BONE_DATA", reason)
         draw_failure(layout, context, SKINNING_PT_bind)

@@ -5,6 +5,7 @@ import bpy
 
 from ...blender.center_records import modifier_record, native_modifier
 from ...blender.character import mesh_meant, on_mesh_meant, on_meshes_meant
+from ...blender.translation import translated
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
 from . import baking, export, modifier, playback
@@ -94,14 +95,18 @@ class SKINNING_OT_prepare_centers_for_export(Checked, AtOnce, bpy.types.Operator
         count = export.write_export_attribute(mesh_object, self.y_up)
         self.report(
             {"INFO"},
-            f"{mesh_object.name}: {count:,} centers in attribute {export.GLTF_ATTRIBUTE}. "
-            "Enable Data > Mesh > Attributes in the glTF exporter",
+            translated(
+                f"{mesh_object.name}: {count:,} centers in attribute {export.GLTF_ATTRIBUTE}. "
+                "Enable Data > Mesh > Attributes in the glTF exporter"
+            ),
         )
         if native_modifier(mesh_object) is not None:
             self.report(
                 {"WARNING"},
-                f"{mesh_object.name}: remove the Center of Rotation modifier before the export, or export without "
-                "Apply Modifiers: otherwise the pose is written into the mesh",
+                translated(
+                    f"{mesh_object.name}: remove the Center of Rotation modifier before the export, or export without "
+                    "Apply Modifiers: otherwise the pose is written into the mesh"
+                ),
             )
 
 

@@ -9,6 +9,7 @@ from ...blender.character import on_mesh_meant, target_mesh
 from ...blender.figures import rows_of_panel
 from ...blender.job_checks import reason_not_to_work
 from ...blender.skin_reader import check_turning
+from ...blender.translation import translated
 from ...ui.drawing import (
     SidebarPanel,
     draw_button,
@@ -158,7 +159,7 @@ class SKINNING_PT_export_centers(SidebarPanel, bpy.types.Panel):
             draw_text(layout, context, "Moved or baked since: prepare again", "ERROR")
             return
         done = "Prepared: export" if state == FRESH else "Then export"
-        layout.label(text=f"{done} with Data > Mesh > Attributes", icon="INFO")
+        layout.label(text=translated(f"{done} with Data > Mesh > Attributes"), icon="INFO")
 
 
 registry = [SKINNING_PT_rotation_centers, SKINNING_PT_export_centers]

@@ -20,6 +20,7 @@ from ...blender.job_checks import still_running
 from ...blender.lengths import length_text
 from ...blender.look_ups import shares
 from ...blender.preconditions import unmet
+from ...blender.translation import translated
 from ...blender.visibility import hide_for, leave_mode, make_active, set_hidden, show_again
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
@@ -45,7 +46,7 @@ class _Converting(SkinningJob):
 
     def finish(self, context: bpy.types.Context, result: Conversion) -> str:
         for note in result.notes:
-            self.report({"INFO"}, note)
+            self.report({"INFO"}, translated(note))
         return result.line()
 
 
@@ -64,7 +65,7 @@ an earlier conversion: convert its source"""
         # Whether source or result is converted depends on the caller's settings.
         reasons = [reason_not_to_convert(context, ConvertSettings(on_result=meant)) for meant in (KEEP, CONVERT)]
         if all(reasons):
-            cls.poll_message_set(reasons[0])
+            cls.poll_message_set(translated(reasons[0]))
             return False
         return True
 
@@ -120,7 +121,7 @@ class _OnResult(AtOnce):
     def poll(cls, context: bpy.types.Context) -> bool:
         reason = cls.reason(context, result_of(context.view_layer.objects.active))
         if reason:
-            cls.poll_message_set(reason)
+            cls.poll_message_set(translated(reason))
         return not reason
 
     @classmethod
@@ -333,7 +334,7 @@ class SKINNING_OT_delete_result(_OnResult, bpy.types.Operator):
             stand_in.select_set(selected or stand_in.select_get())
             objects.active = stand_in
         for note in notes:
-            self.report({"INFO"}, note)
+            self.report({"INFO"}, translated(note))
         return rpt_("Deleted {names}").format(names=", ".join(names))
 
 

@@ -9,6 +9,7 @@ from ...blender.bone_selection import named_bones
 from ...blender.character import armature_at, character_of, on_mesh_meant, target_mesh
 from ...blender.job_checks import active_object
 from ...blender.preconditions import check_mode, unmet
+from ...blender.translation import translated
 from ...blender.wording import counted
 from ...core.errors import BadScene, SkinningError
 from ...ui.boundary import Checked
@@ -147,8 +148,10 @@ class SKINNING_OT_eigenskin_apply_pose(_TakesExample, bpy.types.Operator):
         more = f" and {len(strayed) - 1} more joints" if len(strayed) > 1 else ""
         self.report(
             {"WARNING"},
-            f'"{strayed[0]}"{more} cannot be posed as in "{item.name}": constraints, drivers or properties of the rig '
-            "move them",
+            translated(
+                f'"{strayed[0]}"{more} cannot be posed as in "{item.name}": constraints, drivers or properties of the '
+                "rig move them"
+            ),
         )
         return ""
 

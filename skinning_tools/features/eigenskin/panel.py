@@ -10,6 +10,7 @@ from ...blender.job_checks import reason_not_to_work
 from ...blender.lengths import length_text
 from ...blender.look_ups import is_in_some_scene
 from ...blender.skin_reader import armature_of
+from ...blender.translation import translated
 from ...ui.drawing import (
     SidebarPanel,
     draw_failure,
@@ -267,9 +268,9 @@ def _draw_supports(layout: bpy.types.UILayout, record: Record) -> None:
             kept = index < support.count
             row = column.row()
             row.active = kept
-            row.progress(factor=share, text=f"{index + 1}: {share:.1%}" + ("" if kept else ", not kept"))
+            row.progress(factor=share, text=f"{index + 1}: {share:.1%}" + ("" if kept else translated(", not kept")))
     if len(record.supports) > _SHOWN_SUPPORTS:
-        body.label(text=f"and {len(record.supports) - _SHOWN_SUPPORTS} more")
+        body.label(text=translated(f"and {len(record.supports) - _SHOWN_SUPPORTS} more"))
 
 
 registry = [

@@ -5,6 +5,7 @@ import bpy
 
 from ...blender import dependencies
 from ...blender.job_checks import active_object
+from ...blender.translation import translated
 from ...core.errors import BadScene
 from ...ui.boundary import Checked, reported
 from ...ui.events import at_pointer, navigates
@@ -56,7 +57,7 @@ et al. 2003)"""
         with reported(self):
             if self._tool.ended:
                 if self._tool.failure:
-                    self.report({"ERROR"}, self._tool.failure)
+                    self.report({"ERROR"}, translated(self._tool.failure))
                 return self._end()
             if self._tool.dragging:
                 self._while_dragging(context, event)
@@ -116,7 +117,7 @@ et al. 2003)"""
 
     def _say(self, *texts: str) -> None:
         """In the status bar: Blender shows reports only when an operator ends."""
-        self._workspace.status_text_set(_BETWEEN.join(texts))
+        self._workspace.status_text_set(_BETWEEN.join(map(translated, texts)))
 
     def _end(self) -> set[str]:
         """Each drag has been an undo step: the tool's own end is none."""

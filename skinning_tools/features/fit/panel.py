@@ -10,6 +10,7 @@ from ...blender import background, error_display
 from ...blender.active_vertex import active_vertex
 from ...blender.job_checks import active_object, reason_not_to_work
 from ...blender.skin_reader import armature_of
+from ...blender.translation import translated
 from ...core.errors import SkinningError
 from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_mesh, draw_text, idle_column, split_layout
 from ...ui.groups import WEIGHTS
@@ -103,7 +104,7 @@ def _draw_source(
         shown = copy == active
         row.operator(
             "skinning.show_fit_copy",
-            text=f"{copy.name}, frame {copy.skinning_fit_copy.frame}",
+            text=translated(f"{copy.name}, frame {copy.skinning_fit_copy.frame}"),
             icon="HIDE_OFF" if copy.visible_get() else "HIDE_ON",
             depress=shown,
         ).name = copy.name

@@ -7,6 +7,7 @@ from ...blender import background
 from ...blender.bone_selection import selected_bones
 from ...blender.helper_bones.records import BULGE, LINKS, TWIST, Helper, find_helpers
 from ...blender.job_checks import active_object, reason_not_to_work
+from ...blender.translation import translated
 from ...blender.wording import counted
 from ...ui.drawing import SidebarPanel, draw_button, draw_failure, draw_job, draw_text, split_layout
 from ...ui.groups import DEFORMATION
@@ -44,7 +45,7 @@ class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
         for helper in helpers[:_SHOWN]:
             _draw_helper(layout, armature, helper)
         if len(helpers) > _SHOWN:
-            layout.label(text=f"and {len(helpers) - _SHOWN} more")
+            layout.label(text=translated(f"and {len(helpers) - _SHOWN} more"))
 
 
 class _Part(SidebarPanel):
@@ -132,13 +133,15 @@ def _draw_helper(layout: bpy.types.UILayout, armature: bpy.types.Object, helper:
             sliders.prop(bone, f'["{name}"]', text=_LABELS[name])
         return
     links = counted(len(helper.skin), "link" if helper.kind == LINKS else "twist bone")
-    row.label(text=f"{helper.label}: {links}", icon="CONSTRAINT_BONE" if helper.kind == LINKS else "MOD_SCREW")
+    row.label(
+        text=f"{helper.label}: {translated(links)}", icon="CONSTRAINT_BONE" if helper.kind == LINKS else "MOD_SCREW"
+    )
     row.operator("skinning.remove_bone_links", text="", icon="X", emboss=False).joints = helper.skin[0]
     shares = box.column(align=True)
     shares.use_property_split = True
     for number, name in enumerate(helper.skin, 1):
         for constraint in armature.pose.bones[name].constraints[:1]:
-            shares.prop(constraint, "influence", text=f"Share {number}")
+            shares.prop(constraint, "influence", text=translated(f"Share {number}"))
 
 
 _LABELS = {"amount": "Amount", "angle_start": "From", "angle_end": "To", "bulge": "Bulge", "reach": "Reach"}

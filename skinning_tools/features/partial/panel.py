@@ -11,6 +11,7 @@ from ...blender.figures import rows_of_panel
 from ...blender.helper_bones.records import SOLVED, find_helpers
 from ...blender.job_checks import active_object, reason_not_to_work
 from ...blender.records import read_record
+from ...blender.translation import translated
 from ...blender.wording import counted, sentence
 from ...core.errors import SkinningError
 from ...ui.drawing import (
@@ -135,7 +136,7 @@ def _draw_removal(layout: bpy.types.UILayout, context: bpy.types.Context, job: b
     if not count:
         return
     reason = "" if job is not None else reason_not_to_work(context, partial(rig_with_helpers, name=name))
-    layout.label(text=f"{armature.name}: {counted(count, 'helper bone')}", icon="BONE_DATA")
+    layout.label(text=f"{armature.name}: {translated(counted(count, 'helper bone'))}", icon="BONE_DATA")
     text = "Remove Helper Bones"
     draw_button(layout, context, "skinning.remove_helper_bones", text, "X", reason).armature = armature.name
 
@@ -145,7 +146,7 @@ def _draw_figures(layout: bpy.types.UILayout, context: bpy.types.Context, figure
         if text:
             draw_text(layout, context, sentence(text), "ERROR")
     header, body = layout.panel("skinning_partial_figures")
-    header.label(text=f"Last Solve: {figures.title}")
+    header.label(text=translated(f"Last Solve: {figures.title}"))
     if body is None:
         return
     draw_rows(body, rows_of_panel(figures.figures()))

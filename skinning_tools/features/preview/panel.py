@@ -8,6 +8,7 @@ import bpy
 from ...blender.character import on_mesh_meant, target_mesh
 from ...blender.job_checks import reason_not_to_work
 from ...blender.skin_reader import check_turning
+from ...blender.translation import translated
 from ...ui.drawing import SidebarPanel, draw_mesh, draw_text
 from ...ui.groups import DEFORMATION
 from ..centers.bake_state import shown_bake_state
@@ -85,7 +86,7 @@ def draw_settings(layout: bpy.types.UILayout, settings: SkinningPreviewSettings,
     row.enabled = shown.has_centers
     row.prop(settings, "show_centers")
     if shown.data.crowded:
-        layout.label(text=f"{shown.data.crowded:,} vertices show only their strongest bones", icon="INFO")
+        layout.label(text=translated(f"{shown.data.crowded:,} vertices show only their strongest bones"), icon="INFO")
 
 
 registry = [SKINNING_PT_preview]

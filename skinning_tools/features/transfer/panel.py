@@ -6,6 +6,7 @@ import bpy
 from ...blender import background
 from ...blender.character import target_mesh
 from ...blender.job_checks import reason_not_to_work
+from ...blender.translation import translated
 from ...ui.drawing import (
     SidebarPanel,
     draw_button,
@@ -49,7 +50,7 @@ class SKINNING_PT_transfer_weights(SidebarPanel, bpy.types.Panel):
         if not reason:
             meshes = targets[0].meshes
             what = f'"{meshes[0].name}"' if len(meshes) == 1 else f"{len(meshes)} meshes"
-            layout.label(text=f'"{targets[0].source.name}" to {what}', icon="MOD_DATA_TRANSFER")
+            layout.label(text=translated(f'"{targets[0].source.name}" to {what}'), icon="MOD_DATA_TRANSFER")
         draw_button(layout, context, "skinning.transfer_weights", "Transfer Weights", "MOD_DATA_TRANSFER", reason)
         draw_failure(layout, context, SKINNING_PT_transfer_weights)
         record = transfer_record(mesh_object) if mesh_object is not None else None

@@ -6,6 +6,7 @@ import bpy
 from ...blender.active_vertex import active_vertex
 from ...blender.character import character_of, target_mesh
 from ...blender.job_checks import reason_not_to_work
+from ...blender.translation import translated
 from ...ui.drawing import SidebarPanel, draw_mesh, draw_text
 from ...ui.groups import WEIGHTS
 from . import weight_view
@@ -100,7 +101,7 @@ def _draw_counts(layout: bpy.types.UILayout, group: bpy.types.PropertyGroup, mes
         row = column.row()
         _draw_swatch(row, item)
         bones = "no bone" if not item.influences else "1 bone" if item.influences == 1 else f"{item.influences} bones"
-        row.label(text=bones)
+        row.label(text=translated(bones))
         row.label(text=f"{item.vertices / whole:.1%}")
         row.label(text=f"{item.vertices:,}")
 
@@ -114,7 +115,7 @@ def _draw_vertex(layout: bpy.types.UILayout, group: bpy.types.PropertyGroup, mes
     weights = sorted(((weight, name) for name, weight in vertex.groups.items() if name in colored), reverse=True)
     total = sum(weight for weight, _ in weights)
     box = layout.box().column(align=True)
-    box.label(text=f"Vertex {vertex.index}")
+    box.label(text=translated(f"Vertex {vertex.index}"))
     for weight, name in weights:
         row = box.row()
         _draw_swatch(row, colored[name])

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Translations of finished texts: the catalog of a language knows each text as a template such as
+"The {object} has no vertices", finds the values in it again, and puts them into the translated template.
+
+So no code that words a message needs to know of languages: an error raised in ``core`` is translated where it is shown.
+"""
+
+import ast
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+_FIELD = re.compile(r"\{(\w*)[^{}]*\}")
+# Where a value holds several texts, from the outermost to the innermost.
+_BETWEEN = "; ", ", "
+_DEPTH = 6
+
+
+class Catalog:
+    """The texts of one language. texts: by the English template, the translated one, with the same fields.
+
+    A value is translated if it is itself a text of the catalog, or a list of such; but not if it stands in quotation
+    marks, as names do.
+    """
+
+    def __init__(self, texts: dict[str, str]):
+        self.texts = texts
+        templates = [each for each in texts if _FIELD.search(each)]
+        # Of several that fit, the one with the most words of its own.
+        templates.sort(key=lambda each: -len(_FIELD.sub("", each)))
+        self._patterns = [(_pattern(each), each) for each in templates if re.search("[A-Za-z]", _FIELD.sub("", each))]
+        self.translate = lru_cache(maxsize=512)(self._translated)
+
+    def _translated(self, text: str) -> str:
+        """The text in the catalog's language; unchanged if it is unknown."""
+        return self._found(text, 0) or text
+
+    def _found(self, text: str, depth: int) -> str | None:
+        exact = self.texts.get(text)
+        if exact is not None:
+            return exact
+        if depth > _DEPTH or not re.search("[A-Za-z]{2}", text):
+            return None
+        for pattern, template in self._patterns:
+            match = pattern.fullmatch(text)
+            if match:
+                values = {name: self._value(match, name, depth) for name in pattern.groupindex}
+                return "".join(values.get(part, part) for part in _parts(self.texts[template]))
+        return self._other_case(text, depth)
+
+    def _other_case(self, text: str, depth: int) -> str | None:
+        """A text of the catalog whose first letter was capitalized where it is shown."""
+        lower = text[:1].lower() + text[1:]
+        found = self._found(lower, depth) if lower != text else None
+        return found and found[:1].upper() + found[1:]
+
+    def _value(self, match: re.Match, name: str, depth: int) -> str:
+        value = match[name]
+        before, after = match.string[: match.start(name)][-1:], match.string[match.end(name) :][:1]
+        return value if before == after == '"' else self._of_value(value, depth + 1)
+
+    def _of_value(self, value: str, depth: int) -> str:
+        bare = value.strip()
+        found = self._found(bare, depth)
+        if found is not None:
+            return value.replace(bare, found)
+        for between in _BETWEEN:
+            if between in value:
+                return between.join(self._of_value(part, depth) for part in value.split(between))
+        return value
+
+
+def read(path: Path) -> dict[str, str]:
+    """The translated texts of a file in the format of gettext (.po)."""
+    entries = dict(_entries(path.read_text(encoding="utf-8").splitlines()))
+    return {text: translation for text, translation in entries.items() if text and translation}
+
+
+def write(path: Path, texts: dict[str, str], head: str) -> None:
+    """Write such a file; ``head``: its first lines, as comments."""
+    entries = [f"msgid {_quoted(text)}\nmsgstr {_quoted(translation)}" for text, translation in texts.items()]
+    comments = "\n".join(f"# {line}" for line in head.splitlines())
+    meta = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"'
+    path.write_text("\n\n".join([f"{comments}\n{meta}", *entries]) + "\n", encoding="utf-8")
+
+
+def fields(template: str) -> list[str]:
+    """The names of a template's fields, sorted."""
+    return sorted(match[0] for match in _FIELD.finditer(template))
+
+
+def _entries(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    text, parts = "", [""]
+    for line in [*lines, 'msgid ""']:
+        keyword, _, rest = line.partition(" ") if line[:1] != '"' else ("", "", line)
+        if keyword == "msgid":
+            yield text, "".join(parts)
+            text, parts = "", [ast.literal_eval(rest)]
+        elif keyword == "msgstr":
+            text, parts = "".join(parts), [ast.literal_eval(rest)]
+        elif rest[:1] == '"' and line[:1] == '"':
+            parts.append(ast.literal_eval(rest))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _parts(template: str) -> list[str]:
+    """A template's words and, between them, the groups that stand for its fields; without a name, by their order."""
+    words = _FIELD.split(template)
+    unnamed = itertools.count()
+    return [f"_{part or next(unnamed)}" if index % 2 else part for index, part in enumerate(words)]
+
+
+def _pattern(template: str) -> re.Pattern:
+    seen: set[str] = set()
+    expression = ""
+    for index, part in enumerate(_parts(template)):
+        if not index % 2:
+            expression += re.escape(part)
+        else:
+            expression += f"(?P={part})" if part in seen else f"(?P<{part}>.*?)"
+            seen.add(part)
+    return re.compile(expression, re.DOTALL)
