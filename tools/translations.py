@@ -107,9 +107,15 @@ class _Reader:
             return any(_is_text(each) and _WORDS.search(templates(each)[0]) for each in others)
         if isinstance(parent, ast.keyword):
             return parent.arg in _SHOWN_KEYWORDS
-        if isinstance(parent, ast.Tuple) and isinstance(self._parents.get(parent), ast.Yield):
-            return True
+        if isinstance(parent, ast.Tuple) and (
+            isinstance(self._parents.get(parent), ast.Yield) or self._in_table_of_buttons(parent)
+        ):
+            return parent.elts[-1] is node
         return isinstance(parent, ast.Call) and _name(parent) in _SHOWN and parent.args[:1] == [node]
+
+    def _in_table_of_buttons(self, row: ast.Tuple) -> bool:
+        table = self._parents.get(self._parents[row])
+        return isinstance(table, ast.Assign) and ast.unparse(table.targets[0]) == "BUTTONS"
 
     def _unseen(self, node: ast.AST) -> bool:
         while not isinstance(node, ast.stmt | ast.Module):

@@ -18,6 +18,7 @@ from bpy.app.translations import pgettext_iface as iface_
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..core.errors import BadSettings
+from .boundary import reported
 from .jobs import AtOnce
 from .settings import Settings
 
@@ -33,7 +34,8 @@ class Presets:
 
     name: in the names of their operators, and in messages, as in "bind settings". folder: where they are, below
     "skinning" in a folder of presets. settings: those that a preset stores. kept: the property group of the file that
-    has the panel's settings. place: the same as an expression, which Blender evaluates and writes into the files.
+    has the panel's settings. place: the same as an expression, which Blender evaluates and writes into the files; if an
+    object has the settings, it is ``bpy.context.object`` there.
     """
 
     name: str
@@ -138,6 +140,15 @@ class AddsPreset(AddPresetBase):
         cls.preset_defines = [f"{_OWNER} = {cls.presets.place}"]
         cls.preset_values = [f"{_OWNER}.{name}" for name in cls.presets.settings.declared]
         cls.preset_subdir = cls.presets.subdir
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        if self.remove_name or self.remove_active:
+            return super().execute(context)
+        with reported(self):
+            owner = self.presets.kept(context).id_data
+            with context.temp_override(**{"object": owner} if isinstance(owner, bpy.types.Object) else {}):
+                return super().execute(context)
+        return {"CANCELLED"}
 
     def remove(self, context: bpy.types.Context, filepath: str) -> None:
         # Blender refuses only for files that it may not write.

@@ -4,7 +4,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import cos, pi, sin
 from typing import TypeAlias
 
 import blf
@@ -24,6 +23,9 @@ LINE_HEIGHT = 18
 LEAST_LIGHT = 0.35
 # Into the nearest tenth of the depths, so that the mesh itself does not cover what is drawn at its place.
 IN_FRONT = Matrix(((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 0.1, -0.9), (0, 0, 0, 1)))
+# (54, 2): the corners of triangles that make a disc of radius 1.
+_RIM = np.exp(2j * np.pi * np.arange(20) / 20).view(np.float64).reshape(-1, 2)
+_DISC = np.concatenate([_RIM[[0, k, k + 1]] for k in range(1, 19)])
 OUTLINE_COLOR = (0.0, 0.0, 0.0, 0.7)
 RING_RADIUS, RING_CORNERS = 14.0, 33
 # Width and color: the ring on a darker one, visible on any background.
@@ -169,20 +171,21 @@ def draw_lines(ends: np.ndarray, color: tuple[float, ...], width: float, size: t
     shader.uniform_float("viewportSize", size)
     shader.uniform_float("lineWidth", width)
     shader.uniform_float("color", color)
-    places = [(float(x), float(y), 0.0) for x, y in ends]
+    places = np.zeros((len(ends), 3), np.float32)
+    places[:, :2] = ends
     batch_for_shader(shader, "LINES", {"pos": places}).draw(shader)
 
 
-def draw_disc(point: np.ndarray, radius: float, color: tuple[float, ...], scale: float) -> None:
-    """Draw a filled circle with a dark rim around ``point`` (2,), in pixels; nothing at NaN."""
-    if not np.isfinite(point).all():
+def draw_discs(points: np.ndarray, radius: float, color: tuple[float, ...], scale: float) -> None:
+    """Draw filled circles with dark rims around ``points`` (n, 2), in pixels; none at NaN."""
+    points = points[np.isfinite(points).all(axis=1)]
+    if not len(points):
         return
     shader = gpu.shader.from_builtin("UNIFORM_COLOR")
     for size, filled in ((radius + 1.5 * scale, OUTLINE_COLOR), (radius, tuple(map(float, color)))):
-        rim = [(point[0] + size * cos(2 * pi * k / 20), point[1] + size * sin(2 * pi * k / 20)) for k in range(20)]
-        corners = [corner for k in range(1, 19) for corner in (rim[0], rim[k], rim[k + 1])]
+        corners = (points[:, None] + size * _DISC).reshape(-1, 2).astype(np.float32)
         shader.uniform_float("color", filled)
-        batch_for_shader(shader, "TRIS", {"pos": [(float(x), float(y)) for x, y in corners]}).draw(shader)
+        batch_for_shader(shader, "TRIS", {"pos": corners}).draw(shader)
 
 
 def _free_corner(context: bpy.types.Context, scale: float) -> tuple[float, float]:

@@ -117,13 +117,18 @@ def posed_limb(turns) -> tuple[bpy.types.Object, bpy.types.Object]:
 
 def link_limb(path) -> None:
     """Save the limb to a separate file; a new scene has mesh and armature linked from it, with the mesh active."""
+    link_objects(path, "Limb", "Limb rig")
+
+
+def link_objects(path, mesh_name: str, armature_name: str) -> None:
+    """The same of a mesh and an armature with other names."""
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     scenes.empty_scene()
     with bpy.data.libraries.load(str(path), link=True) as (_, loaded):
-        loaded.objects = ["Limb", "Limb rig"]
+        loaded.objects = [mesh_name, armature_name]
     for member in loaded.objects:
         scenes.link(member)
-    bpy.context.view_layer.objects.active = bpy.data.objects["Limb"]
+    bpy.context.view_layer.objects.active = bpy.data.objects[mesh_name]
 
 
 def limb_in_pose_mode() -> tuple[bpy.types.Object, bpy.types.Object]:

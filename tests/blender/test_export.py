@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender import actions, clip_tracks
+from skinning_tools.core.errors import BadScene
 from skinning_tools.features.export import comparison, engines, export
 from tests.blender import (
     clip_scenes,
     command_runs,
+    eigenskin_scenes,
     gltf_file,
     moving_meshes,
     refusals,
@@ -269,6 +271,19 @@ def test_what_this_session_exported_is_replaced_and_nothing_else(tmp_path):
     assert first.path.read_bytes().startswith(b"glTF")
     with refusals.raises_unmet("end in .fbx", "Correct the name file.glb"):
         bpy.ops.skinning.export_character(filepath=str(first.path), engine="UNITY")
+
+
+def test_a_linked_character_with_driven_keys_is_refused(tmp_path):
+    """Its keys cannot be replaced by keyframes, without which the file would play wrong."""
+    ob = samples.corrected_limb()
+    bpy.ops.skinning.unbake_eigenskin()
+    name = ob.name
+    eigenskin_scenes.link_objects(tmp_path / "library.blend", name, ob.find_armature().name)
+    path = tmp_path / "file.glb"
+    with pytest.raises(BadScene, match=f'"{name}" is linked') as raised:
+        scenes.drain(export.export(bpy.context, bpy.context.view_layer.objects.active, str(path)))
+    assert raised.value.code == "LINKED_OBJECT"
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("path", ["a.b/hero.v2", "a.b/hero.v2.glb", "a.b/hero.v2.FBX"])

@@ -65,7 +65,10 @@ def test_a_preset_of_the_users(kind, tmp_path, active):
 
 
 def test_presets_of_corrections_need_a_character(tmp_path, monkeypatch):
+    monkeypatch.setenv("BLENDER_USER_SCRIPTS", str(tmp_path))
     bpy.ops.mesh.primitive_cube_add()
+    with pytest.raises(RuntimeError, match="armature"):
+        bpy.ops.skinning.add_eigenskin_preset(name="My Own")
     with pytest.raises(RuntimeError, match="armature"):
         bpy.ops.skinning.apply_eigenskin_preset(filepath=str(EIGENSKIN.find("Folds")))
 

@@ -16,11 +16,12 @@ from ...blender.bodies import stretch_of, to_mesh
 from ...blender.data_blocks import object_again
 from ...blender.figures import Figure, Result
 from ...blender.skinnable import check_skinnable
+from ...blender.translation import translated
 from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...core.progress import Progress, checkpoint
 from ...ui.drawn_view import DrawnView
-from ...ui.view_drawing import OUTLINE_COLOR, View, draw_disc, draw_lines, draw_note
+from ...ui.view_drawing import OUTLINE_COLOR, View, draw_discs, draw_lines, draw_note
 from .settings import BindSettings
 from .targets import find_targets
 from .tasks import read_tasks
@@ -146,13 +147,12 @@ def _draw(context: bpy.types.Context) -> None:
             pixels = pixels[np.isfinite(pixels).all(axis=(1, 2))]
             draw_lines(pixels.reshape(-1, 2), OUTLINE_COLOR, (LINE_WIDTH + 2) * scale, size)
             draw_lines(pixels.reshape(-1, 2), color, LINE_WIDTH * scale, size)
-            for head in pixels[:, 0]:
-                draw_disc(head, JOINT_RADIUS * scale, color, scale)
+            draw_discs(pixels[:, 0], JOINT_RADIUS * scale, color, scale)
     finally:
         # The rest of the viewport drawing expects this.
         gpu.state.blend_set("NONE")
-    left = f", {counted(len(_found.left_names), 'bone')} left out in gray" if _found.left_names else ""
-    draw_note(context, f"{_found.name}: {counted(len(_found.ends), 'segment')}{left}")
+    left = translated(f", {counted(len(_found.left_names), 'bone')} left out in gray") if _found.left_names else ""
+    draw_note(context, f"{_found.name}: {translated(counted(len(_found.ends), 'segment'))}{left}")
 
 
 @bpy.app.handlers.persistent

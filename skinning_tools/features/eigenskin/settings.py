@@ -144,7 +144,7 @@ PRESETS = Presets(
     "eigenskin",
     BuildSettings,
     _of_armature,
-    "(bpy.context.object.find_armature() or bpy.context.object).skinning_eigenskin",
+    "bpy.context.object.skinning_eigenskin",
 )
 
 

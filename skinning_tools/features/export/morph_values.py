@@ -12,6 +12,7 @@ from ...blender import actions
 from ...blender.actions import value_path
 from ...blender.animation.shape_key_reader import key_coordinates
 from ...blender.data_blocks import clear_shape_keys
+from ...blender.preconditions import check_movable, object_label
 from ...blender.shapes import key_displacements
 from ...blender.temporary_scene import evaluate_frame
 
@@ -33,16 +34,23 @@ def unplayable_keys(
     objects: Sequence[bpy.types.Object], scene: bpy.types.Scene, frames: Sequence[int]
 ) -> Generator[float, None, list[PlayedKeys]]:
     """Generator: the PlayedKeys of the meshes in ``scene`` whose shape keys have drivers, or values outside of 0 to 1,
-    at ``frames``. Yields the fraction done."""
-    # The data of a linked object cannot be exchanged.
-    keyed = {ob.data: ob for ob in objects if ob.library is None and _plays(ob.data.shape_keys)}
+    at ``frames``. Yields the fraction done. Raises BadScene if such a mesh is of a linked object, whose data cannot be
+    exchanged."""
+    keyed = {ob.data: ob for ob in objects if _plays(ob.data.shape_keys)}
     read = {mesh: np.empty((len(frames), len(mesh.shape_keys.key_blocks)), np.float32) for mesh in keyed}
     for row, frame in enumerate(frames if read else ()):
         depsgraph = evaluate_frame(scene, frame)
         for mesh, values in read.items():
             mesh.shape_keys.evaluated_get(depsgraph).key_blocks.foreach_get("value", values[row])
         yield (row + 1) / len(frames)
-    return [PlayedKeys(keyed[mesh], values) for mesh, values in read.items() if _needs_change(mesh, values)]
+    found = [PlayedKeys(keyed[mesh], values) for mesh, values in read.items() if _needs_change(mesh, values)]
+    for played in found:
+        check_movable(
+            played.object,
+            object_label(played.object),
+            "its shape keys cannot be written with keyframes between 0 and 1",
+        )
+    return found
 
 
 def _plays(keys: bpy.types.Key | None) -> bool:

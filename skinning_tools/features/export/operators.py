@@ -51,8 +51,9 @@ and compare the file with the scene"""
     def invoke(self, context: bpy.types.Context, event: bpy.types.Event) -> set[str]:
         self.prepare(context)
         path = self.filepath  # type: ignore[has-type] # of ExportHelper
-        if not path:
-            folder = os.path.dirname(bpy.data.filepath)
+        # A remembered path does not count as set: its folder fits the next character, its name does not.
+        if not path or not self.properties.is_property_set("filepath"):
+            folder = os.path.dirname(path or bpy.data.filepath)
             armature = armature_at(active_object(context))
             path = os.path.join(folder, bpy.path.clean_name(armature.name if armature is not None else "character"))
         self.filepath = with_ending(path, self.filename_ext)

@@ -16,7 +16,7 @@ from gpu_extras.batch import batch_for_shader
 from mathutils import Color
 
 from ...ui.drawn_view import DrawnView
-from ...ui.view_drawing import OUTLINE_COLOR, View, draw_disc, draw_lines
+from ...ui.view_drawing import OUTLINE_COLOR, View, draw_discs, draw_lines
 from .reachable_region import Region, read_region
 from .settings import FitSettings
 
@@ -90,7 +90,7 @@ def draw(context: bpy.types.Context, region: Region, others: np.ndarray | None =
             # Pixel drawing has no color management.
             colors = [(*Color(color.tolist()).from_scene_linear_to_srgb(), 1.0) for color in region.colors]
             for point, color in zip(points, colors, strict=True):
-                draw_disc(point, POINT_RADIUS * scale, color, scale)
+                draw_discs(point[None], POINT_RADIUS * scale, color, scale)
         if others is not None and len(others):
             _dots(view.on_screen(others, size), PLACE_COLOR, scale)
         _draw_place(region, view, size, scale)
@@ -113,15 +113,15 @@ def _draw_hull(region: Region, view: View, size: tuple[float, float], scale: flo
 def _draw_place(region: Region, view: View, size: tuple[float, float], scale: float) -> None:
     """Draw the vertex, and the way to its landing if that differs."""
     if region.landing is None:
-        draw_disc(view.on_screen(region.place[None], size)[0], PLACE_RADIUS * scale, PLACE_COLOR, scale)
+        draw_discs(view.on_screen(region.place[None], size), PLACE_RADIUS * scale, PLACE_COLOR, scale)
         return
     ends = view.on_screen(np.array([region.place, region.landing]), size)
     missed = np.linalg.norm(ends[1] - ends[0]) > _NOTICEABLE * scale
     if missed:
         draw_lines(ends, MISSED_COLOR, LINE_WIDTH * scale, size)
-    draw_disc(ends[0], PLACE_RADIUS * scale, MISSED_COLOR if missed else PLACE_COLOR, scale)
+    draw_discs(ends[:1], PLACE_RADIUS * scale, MISSED_COLOR if missed else PLACE_COLOR, scale)
     if missed:
-        draw_disc(ends[1], PLACE_RADIUS * scale, PLACE_COLOR, scale)
+        draw_discs(ends[1:], PLACE_RADIUS * scale, PLACE_COLOR, scale)
 
 
 def _dots(points: np.ndarray, color: tuple[float, ...], scale: float) -> None:
@@ -143,7 +143,7 @@ def _write_names(names: Sequence[str], colors: Sequence[tuple[float, ...]], poin
     try:
         for name, color, (x, y) in zip(names, colors, label_places(points, scale), strict=True):
             if np.isfinite((x, y)).all():
-                draw_disc(np.array([x + 4 * scale, y + 4 * scale]), SWATCH_RADIUS * scale, color, scale)
+                draw_discs(np.array([[x + 4 * scale, y + 4 * scale]]), SWATCH_RADIUS * scale, color, scale)
                 blf.color(0, 1.0, 1.0, 1.0, 1.0)
                 blf.position(0, x + 12 * scale, y, 0)
                 blf.draw(0, name)
