@@ -32,6 +32,13 @@ def test_blender_that_does_not_fit_this_python_is_refused():
         environment.choose_blender("3.6")
 
 
+def test_a_blender_newer_than_those_supported_is_taken_from_the_registry():
+    """To see early what it deprecates: build.py test --blender 99.1."""
+    assert environment.choose_blender("99.1") == "99.1"
+    assert requirements.blender("99.1").requirements[:3] == ("bpy==99.1.*", "numpy", "scipy")
+    assert not any(map(requirements.is_newer, requirements.BLENDERS))
+
+
 def test_a_missing_system_library_does_not_repeat_the_download(tmp_path, monkeypatch):
     lacking, downloads, loaded = ["libGL.so.1"], [], []
 

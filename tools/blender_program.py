@@ -47,6 +47,7 @@ def test(python: Path, program: str, window: str | None, rest: list[str]) -> int
         failed = [
             what
             for what, run in (
+                ("the package", lambda: validated(program, archive)),
                 ("the installed extension", lambda: installed_extension(program, archive, Path(folder))),
                 ("the background suite", lambda: background_suite(python, program, profile, tools, rest)),
                 ("the window suite", lambda: window_suite(python, program, window, profile, tools)),
@@ -87,6 +88,14 @@ def install(program: str, archive: Path, profile: Path) -> None:
     result = _run([*command, str(archive)], profile)
     if result.returncode or not list(profile.glob("extensions/.local/lib/*/site-packages/scipy")):
         raise Failure(f"{archive.name} cannot be installed: {(result.stdout + result.stderr).strip()}")
+
+
+def validated(program: str, archive: Path) -> int:
+    """Let the program check the package; 0 if it finds no fault."""
+    result = _run([program, "--background", "--command", "extension", "validate", str(archive)])
+    if result.returncode:
+        print(result.stdout + result.stderr, flush=True)
+    return result.returncode
 
 
 def installed_extension(program: str, archive: Path, folder: Path) -> int:

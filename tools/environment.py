@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .requirements import BLENDERS, DEFAULT_BLENDER, PROGRAM_TOOLS, SITE_TOOLS, SYSTEM_LIBRARIES
+from .requirements import BLENDERS, DEFAULT_BLENDER, PROGRAM_TOOLS, SITE_TOOLS, SYSTEM_LIBRARIES, blender
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".venv"
@@ -33,9 +33,10 @@ def choose_blender(name: str | None) -> str:
     not fit."""
     here = sys.version_info[:2]
     name = name or DEFAULT_BLENDER[here]
-    if name not in BLENDERS:
-        raise Failure(f"There is no set-up for Blender {name}; choose one of {', '.join(BLENDERS)}.")
-    needed = BLENDERS[name].python
+    found = blender(name)
+    if found is None:
+        raise Failure(f"There is no set-up for Blender {name}; choose one of {', '.join(BLENDERS)}, or a newer one.")
+    needed = found.python
     if needed != here:
         raise Failure(
             f"Blender {name} has Python {needed[0]}.{needed[1]}; this is {here[0]}.{here[1]}. "
@@ -49,14 +50,16 @@ def ensure(name: str) -> Path:
     folder = ENVIRONMENTS / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = folder / "complete"
-    wanted = [_fingerprint(sys.version, sys.base_prefix), _fingerprint(*BLENDERS[name].requirements)]
+    found = blender(name)
+    assert found is not None, "choose_blender refuses others"
+    wanted = [_fingerprint(sys.version, sys.base_prefix), _fingerprint(*found.requirements)]
     state = stamp.read_text().split() if stamp.exists() and python.exists() else []
     if state[:2] != wanted:
         # Download the 400 MB again only if more than the list of packages has changed, or after an interruption.
         if state[:1] != wanted[:1]:
             _make(name, folder)
         stamp.unlink(missing_ok=True)
-        pip(python, "install", "--only-binary=:all:", *BLENDERS[name].requirements)
+        pip(python, "install", "--only-binary=:all:", *found.requirements)
         state = wanted
         stamp.write_text("\n".join(state))
     # The packages stay if the system lacks a library: once that is installed, the next run continues here.

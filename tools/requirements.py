@@ -4,6 +4,7 @@
 The packages inside the extension (scipy's wheels) are in blender_manifest.toml.
 """
 
+import sys
 from dataclasses import dataclass
 
 
@@ -18,7 +19,8 @@ class Blender:
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        return f"bpy=={self.bpy}", f"numpy=={self.numpy}", f"scipy=={self.scipy}", *TOOLS
+        pinned = {"bpy": self.bpy, "numpy": self.numpy, "scipy": self.scipy}
+        return *(f"{name}=={version}" if version else name for name, version in pinned.items()), *TOOLS
 
 
 TOOLS = (
@@ -56,6 +58,20 @@ BLENDERS = {
 }
 
 NEWEST_BLENDER = list(BLENDERS)[-1]
+
+
+def blender(name: str) -> Blender | None:
+    """The Blender of a version such as "5.2"; of one newer than all supported ones, the latest that the
+    registry has for this Python, with any numpy and scipy that fit. None for other versions."""
+    if name in BLENDERS or not is_newer(name):
+        return BLENDERS.get(name)
+    return Blender(python=sys.version_info[:2], bpy=f"{name}.*", numpy="", scipy="")
+
+
+def is_newer(name: str) -> bool:
+    """Whether a version is beyond the supported ones."""
+    return [int(part) for part in name.split(".")] > [int(part) for part in NEWEST_BLENDER.split(".")]
+
 
 DEFAULT_BLENDER = {(3, 11): "4.5", (3, 13): "5.2"}
 

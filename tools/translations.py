@@ -63,7 +63,8 @@ def _of_classes() -> Iterator[str]:
             elif issubclass(cls, bpy.types.PropertyGroup):
                 rna = cls.bl_rna
             else:
-                yield getattr(cls, "bl_label", "")
+                # Blender puts the chosen preset's name into the label of a menu of presets.
+                yield "" if hasattr(cls, "presets") else getattr(cls, "bl_label", "")
                 yield inspect.getdoc(cls) if issubclass(cls, bpy.types.Menu) else ""
                 continue
             for prop in (prop for prop in rna.properties if prop.is_runtime and prop.name != prop.identifier):

@@ -39,7 +39,7 @@ def _names(language: str) -> tuple[str, ...]:
 
 
 def register() -> None:
-    known = {}
+    known: dict[str, dict] = {}
     for path in _FOLDER.glob("*.po"):
         texts = {(context, text): each for text, each in read(path).items() for context in _CONTEXTS}
         known |= dict.fromkeys(_names(path.stem), texts)
