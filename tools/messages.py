@@ -162,7 +162,7 @@ def _messages_of(node, around, module, errors) -> list[str]:
             return reader.of(node.args[0])
         except LookupError as error:
             raise ValueError(f"{module.name}:{node.lineno}: no message can be read from {error}") from None
-    told = node.args[TELLING.get(name, len(node.args)) :][:1]
+    told = list(map(_untranslated, node.args[TELLING.get(name, len(node.args)) :][:1]))
     if not told or not _is_text(told[0]) or (name == "report" and "WARNING" not in ast.unparse(node.args[0])):
         return []
     return reader.of(told[0])
@@ -171,6 +171,11 @@ def _messages_of(node, around, module, errors) -> list[str]:
 def _of_table(node) -> bool:
     """Whether the node is a text of a table, which is read as a whole."""
     return ast.unparse(node).startswith("TEXTS[")
+
+
+def _untranslated(node):
+    """The text that is translated where it is told."""
+    return node.args[0] if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "translated" else node
 
 
 def _is_text(node) -> bool:
