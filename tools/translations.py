@@ -59,7 +59,7 @@ def _of_classes() -> Iterator[str]:
         for cls in getattr(module, "registry", ()):
             if issubclass(cls, bpy.types.Operator):
                 rna = getattr(bpy.ops.skinning, cls.bl_idname.partition(".")[2]).get_rna_type()
-                yield from (cls.bl_label, rna.description)
+                yield from (cls.bl_label, inspect.cleandoc(rna.description))
             elif issubclass(cls, bpy.types.PropertyGroup):
                 rna = cls.bl_rna
             else:

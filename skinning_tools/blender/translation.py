@@ -41,7 +41,13 @@ def _names(language: str) -> tuple[str, ...]:
 def register() -> None:
     known: dict[str, dict] = {}
     for path in _FOLDER.glob("*.po"):
-        texts = {(context, text): each for text, each in read(path).items() for context in _CONTEXTS}
+        texts = {
+            (context, form): each
+            for text, each in read(path).items()
+            # Python before 3.13 leaves the indentation in docstrings, which are tooltips.
+            for form in {text, text.replace("\n", "\n    ")}
+            for context in _CONTEXTS
+        }
         known |= dict.fromkeys(_names(path.stem), texts)
     bpy.app.translations.register(_OWNER, known)
 
