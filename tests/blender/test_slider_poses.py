@@ -109,6 +109,12 @@ def test_own_action_stays(rig):
     assert getattr(rig.animation_data, "action_slot", True) is not None
 
 
+def test_source_stands_for_the_last_face_made_from_it(rig):
+    bpy.context.view_layer.objects.active = bpy.data.objects["Face"]
+    add(kind="TIMELINE")
+    assert "Face_rig_poses" in bpy.data.actions
+
+
 def test_pose_assets_add_up(rig):
     add(kind="ASSETS")
     wanted = played(skinned(), rig, **{NAMES[0]: 1.0, NAMES[1]: 1.0})
@@ -186,8 +192,8 @@ def test_without_the_helper(rig, tmp_path):
 def test_without_sliders():
     moving_meshes.fresh_scene()
     face()
-    refusals.refused("add_slider_poses", "no face with sliders")
-    refusals.refused("save_slider_table", "no face with sliders", filepath="face.json")
+    refusals.refused("add_slider_poses", 'The object "Face" is no face with sliders')
+    refusals.refused("save_slider_table", 'The object "Face" is no face with sliders', filepath="face.json")
 
 
 def test_panel_offers_them(rig):

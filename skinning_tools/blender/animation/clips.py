@@ -217,9 +217,9 @@ def playing(
             owners = [armature, *(each.owner for each in companions)]
             undo.enter_context(animated_values_kept(bpy.context, owners))
         undo.enter_context(_channels_kept(armature))
-        undo.enter_context(_assigned(armature, clip.action if clip else None, clip.slot if clip else 0))
+        undo.enter_context(playing_alone(armature, clip.action if clip else None, clip.slot if clip else 0))
         for each in companions:
-            undo.enter_context(_assigned(each.owner, each.action, each.slot))
+            undo.enter_context(playing_alone(each.owner, each.action, each.slot))
         for name in reset:
             if clip is None or name not in clip.bones:
                 for channel, rest in _CHANNELS:
@@ -247,8 +247,9 @@ def _read(armature: bpy.types.Object, name: str, width: int) -> list[float]:
 
 
 @contextmanager
-def _assigned(owner: bpy.types.ID, action: bpy.types.Action | None, slot: int) -> Iterator[None]:
-    """Context in which the data-block plays that action alone."""
+def playing_alone(owner: bpy.types.ID, action: bpy.types.Action | None = None, slot: int = 0) -> Iterator[None]:
+    """Context in which the data-block plays that action alone, or what is assigned inside; it has its own again
+    afterwards. slot: the handle, 0 for the first that fits."""
     if action is not None and not is_alive(action):
         raise unmet("REMOVED", object="action of a clip")
     had = owner.animation_data is not None

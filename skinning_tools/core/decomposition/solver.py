@@ -172,7 +172,7 @@ def _solve(
     prepared: Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
 ) -> _Solution:
     matrix, optimize = prepared.matrix, settings.optimize_rest_pose
-    effort = effort_of(matrix.vertex_count, settings)
+    effort = settings.effort or effort_of(matrix.vertex_count, settings)
     few, sample = prepared, None
     if effort.sample:
         with clock.stage("sampling"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import BadSettings
-from ..solve_effort import QUALITIES
+from ..solve_effort import QUALITIES, Effort
 from .residual import ResidualShapes
 from .target_error import CurvePoint
 
@@ -45,6 +45,9 @@ class Settings:
 
     prune: bool = False
     """Remove bones that others can replace: ``bone_count`` is the most. Rigid bones without a target error only."""
+
+    effort: Effort | None = None
+    """How much to compute, in place of what quality and iterations say."""
 
     def __post_init__(self) -> None:
         if self.bone_kind not in BONE_KINDS:

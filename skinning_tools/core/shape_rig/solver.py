@@ -14,14 +14,12 @@ from .surface import SurfaceError
 from .types import Settings, ShapeRig, Shapes, check_shapes
 from .weights import WeightStep
 
-_START_SWEEPS = 15
-_SWEEPS = 8
-_DRAFT_START_SWEEPS, _DRAFT_SWEEPS = 8, 3
+_SWEEPS = {"DRAFT": 3, "STANDARD": 6}
 # Shares of the sweeps after which motions are dropped: early, so that weights can make up for them.
 _DROPPING = 0.25, 0.5
 # Vertices that gained less than this share of the mean wait until a sweep over all, each of so many.
 _WORTHWHILE, _EVERY = 0.1, 3
-_STARTED = 0.2
+_STARTED = 0.4
 # Of a bone's spread: so little that a shape is hardly held back, so much that bones do not turn without need.
 _HOLD = 1e-2
 # Half a face takes half the time: so many times the sweeps.
@@ -48,15 +46,13 @@ def solve_shapes(shapes: Shapes, settings: Settings | None = None, progress: Pro
     settings = settings or Settings()
     check_shapes(shapes, settings)
     seconds, begin = {}, time.perf_counter()
-    draft = settings.quality == "DRAFT"
-    sweeps = _DRAFT_START_SWEEPS if draft else _START_SWEEPS
-    state, frame = started(shapes, settings, sweeps, span(progress, 0.0, _STARTED))
+    state, frame = started(shapes, settings, span(progress, 0.0, _STARTED))
     seconds["start"] = time.perf_counter() - begin
     begin = time.perf_counter()
     reach = settings.surface * min(1.0, np.sqrt(_CHOSEN_AT / settings.bone_count))
     lengths = _PLAIN * reach, _NORMAL * reach
     surface = SurfaceError(state.points[:, :3], shapes.triangles, *lengths)
-    sweeps = _DRAFT_SWEEPS if draft else _SWEEPS
+    sweeps = _SWEEPS[settings.quality]
     if state.mirror is not None:
         sweeps = round(_SYMMETRIC_SWEEPS * sweeps)
     _alternate(state, surface, sweeps, settings.sparsity, span(progress, _STARTED, 1.0))

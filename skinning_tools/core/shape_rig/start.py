@@ -14,6 +14,7 @@ from ..animation import Animation
 from ..decomposition import Settings as StartSettings
 from ..decomposition import decompose
 from ..progress import Progress
+from ..solve_effort import Effort
 from .mirror import POLAR, Mirror, find_mirror
 from .motion import rotations, turns_of
 from .state import State
@@ -26,6 +27,13 @@ _BALANCE, _SMALLEST = 0.3, 0.01
 # Of the bones of a symmetric face, those of its left half with the middle; and the balance there, where less leaves
 # pupils without bones.
 _HALF, _HALF_BALANCE = 0.675, 0.45
+# The vertices of a sample for each bone, and at least; and the share of all above which there is none.
+_SAMPLE_PER_BONE, _LEAST_SAMPLE, _MOST_SAMPLED = 100, 2000, 0.5
+# By quality: the most moves of bones that are tried, sweeps over the sample, and over all vertices after it.
+_EFFORTS = {"DRAFT": (0, 20, 2), "STANDARD": (10, 24, 2)}
+# At least so many bones for each move; and influences while bones are chosen, which take time by their square: more
+# join in the sweeps that follow.
+_BONES_PER_MOVE, _START_INFLUENCES = 4, 4
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,7 @@ class Frame:
     size: float
 
 
-def started(shapes: Shapes, settings: Settings, sweeps: int, progress: Progress) -> tuple[State, Frame]:
+def started(shapes: Shapes, settings: Settings, progress: Progress) -> tuple[State, Frame]:
     """Bones and weights to start from, in solver units."""
     center, size = face_size(shapes)
     found = find_mirror(shapes.rest, shapes.deltas) if settings.symmetric else None
@@ -55,14 +63,14 @@ def started(shapes: Shapes, settings: Settings, sweeps: int, progress: Progress)
     solver = StartSettings(
         bone_count=settings.bone_count,
         bone_kind="RIGID",
-        max_influences=settings.max_influences,
-        iterations=sweeps,
+        max_influences=min(settings.max_influences, _START_INFLUENCES),
         optimize_rest_pose=False,
     )
     triangles = shapes.triangles
     if mirror is not None:
         solver = replace(solver, bone_count=half)
         frames, triangles = frames[:, mirror.solved], _between(triangles, mirror.solved, len(rest))
+    solver = replace(solver, effort=_effort(frames.shape[1], solver.bone_count, settings.quality))
     solution = decompose(Animation(frames, triangles, name=shapes.name), solver, progress)
     # The first frame is the neutral, where no bone moves.
     transforms, bones, weights = solution.transforms[1:], solution.bones, solution.weights
@@ -86,6 +94,16 @@ def started(shapes: Shapes, settings: Settings, sweeps: int, progress: Progress)
     state.turns /= gains
     state.moves /= gains
     return state, Frame(center, size)
+
+
+def _effort(vertex_count: int, bone_count: int, quality: str) -> Effort:
+    """Which bone goes where is decided on a sample of the vertices: several starts, then moves of bones."""
+    sample = max(_SAMPLE_PER_BONE * bone_count, _LEAST_SAMPLE)
+    if sample > _MOST_SAMPLED * vertex_count:
+        sample = 0
+    moves, sweeps, last = _EFFORTS[quality]
+    moves = min(moves, bone_count // _BONES_PER_MOVE)
+    return Effort(last, 1, sample, sweeps, moves) if sample else Effort(sweeps + last, 1, moves=moves)
 
 
 def face_size(shapes: Shapes) -> tuple[np.ndarray, float]:

@@ -7,8 +7,10 @@ import bpy
 
 from ...blender import look_ups
 from ...blender.figures import Figure
+from ...blender.preconditions import object_label, unmet
 from ...blender.records import read_record
 from ...blender.skin_reader import armature_of
+from ...core.errors import BadScene, SkinningError
 
 # On the skinned object.
 RECORD = "skinning_shape_keys"
@@ -68,6 +70,13 @@ def face_of(ob: bpy.types.Object | None) -> Face | None:
         return None
     record = read_record(made[-1], RECORD, FaceRecord)
     return Face(made[-1], _source_of(record), record) if record is not None else None
+
+
+def no_face(ob: bpy.types.Object | None, why: str) -> SkinningError:
+    """The exception where the active object ``ob`` does not stand for a face."""
+    if ob is None:
+        return unmet("NO_ACTIVE_OBJECT", remedy="Select a face that was converted from shape keys")
+    return BadScene(f"The {object_label(ob)} {why}")
 
 
 def other_faces(face: Face) -> list[bpy.types.Object]:

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The sliders of a face as actions: for engines that read poses from a timeline or from clips, and as pose assets."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import bpy
 import numpy as np
 
 from ...blender.actions import curve_container, new_action, property_path, write_channels
+from ...blender.animation.clips import playing_alone
 from ...blender.animation.kept_values import animated_values_kept
+from ...blender.clip_tracks import keep_on_track
 from ...blender.data_blocks import with_ending
 from ...blender.figures import Figure, Result
 from .sliders import face_rig
@@ -51,25 +52,27 @@ def _made(armature: bpy.types.Object, names: Sequence[str], kind: str) -> list[b
     _remove_earlier(armature, mark)
     values = np.concatenate([np.zeros((1, len(names))), np.eye(len(names))])
     titles = [_free_title(NEUTRAL, names), *names]
-    with _playing_on(armature):
+    # So that the tracks stay.
+    armature.animation_data_create()
+    made = []
+    with playing_alone(armature):
         if kind == "TIMELINE":
             action = _pose_action(armature, with_ending(armature.name, "poses"), mark, names, values)
             for frame, title in enumerate(titles):
                 action.pose_markers.new(title).frame = frame
-            made = [action]
-        else:
-            made = [
-                _pose_action(
-                    armature, _action_name(title, kind), mark, names, row[None], kind == "ASSETS" and row.any()
-                )
-                for title, row in zip(titles, values, strict=True)
-            ]
-    for action, title in zip(made, titles, strict=False):
-        if kind == "ASSETS":
-            action.asset_mark()
-            action.asset_data.description = f"{title}, a slider of {armature.name}"
-        else:
-            _add_muted_track(armature, action, title if kind == "CLIPS" else action.name)
+            keep_on_track(armature, action.name)
+            return [action]
+        for title, row in zip(titles, values, strict=True):
+            asset = kind == "ASSETS"
+            name = with_ending(title, "pose") if asset else title
+            action = _pose_action(armature, name, mark, names, row[None], asset and row.any())
+            if asset:
+                action.asset_mark()
+                action.asset_data.description = f"{title}, a slider of {armature.name}"
+            else:
+                # The track has the plain name, where another face's action has taken the action's.
+                keep_on_track(armature, title)
+            made.append(action)
     return made
 
 
@@ -85,35 +88,6 @@ def _pose_action(
         if not only_set or column.any():
             write_channels(container, property_path(slider), column[:, None], np.arange(len(column)), _GROUP)
     return action
-
-
-@contextmanager
-def _playing_on(armature: bpy.types.Object) -> Iterator[None]:
-    """The armature has its own action again afterwards."""
-    animation = armature.animation_data_create()
-    action, slot = animation.action, getattr(animation, "action_slot", None)
-    try:
-        yield
-    finally:
-        animation.action = action
-        if slot is not None:
-            animation.action_slot = slot
-
-
-def _action_name(title: str, kind: str) -> str:
-    """Clips have the plain names, which exporters take over; assets have others, whichever is made first."""
-    return with_ending(title, "pose") if kind == "ASSETS" else title
-
-
-def _add_muted_track(armature: bpy.types.Object, action: bpy.types.Action, name: str) -> None:
-    """A track of that name: no other face's actions take it, as they may take the action's."""
-    track = armature.animation_data.nla_tracks.new()
-    track.name = name
-    track.mute = True
-    strip = track.strips.new(name, 0, action)
-    strip.name = name
-    if hasattr(strip, "action_slot") and strip.action_slot is None:
-        strip.action_slot = action.slots[0]
 
 
 def _remove_earlier(armature: bpy.types.Object, mark: str) -> None:

@@ -16,6 +16,7 @@ from ...blender.actions import follow_property, property_path
 from ...blender.preconditions import armature_label
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
+from .faces import face_of, no_face
 from .reading import Slider
 
 if TYPE_CHECKING:
@@ -146,8 +147,10 @@ def rig_and_sliders(active: bpy.types.Object | None) -> tuple[bpy.types.Object, 
 
 
 def face_rig(context: bpy.types.Context, active: bpy.types.Object | None) -> tuple[bpy.types.Object, list[str]]:
-    """As ``rig_and_sliders``. Raises BadScene if there are none."""
-    found = rig_and_sliders(active)
+    """As ``rig_and_sliders``, also for the mesh with the shape keys: of the last face that was made from it. Raises
+    BadScene if there are none."""
+    face = face_of(active)
+    found = rig_and_sliders(active) or (rig_and_sliders(face.mesh) if face is not None else None)
     if found is None:
-        raise BadScene("This is no face with sliders. Convert shape keys to bones first")
+        raise no_face(active, "is no face with sliders. Convert its shape keys to bones first, or select one")
     return found
