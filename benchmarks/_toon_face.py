@@ -13,6 +13,9 @@ _JAW = np.array([0.0, 2.0, -1.0])
 _EYE = np.array([3.6, -7.6, 2.8])
 _EYE_RADIUS, _LID_RADIUS = 2.2, 2.45
 _MOUTH = np.array([0.0, -9.0, -4.0])
+_TONGUE, _THROAT = np.array([0.0, -6.0, -4.8]), np.array([0.0, -3.0, -4.8])
+_TEETH = np.array([0.0, -6.0, -3.1]), np.array([0.0, -6.0, -5.9])
+_BROW = np.array([0.0, -1.8, 3.6])
 
 
 @dataclass
@@ -26,7 +29,8 @@ class ToonFace:
 
 
 def toon_face(detail: float = 1.0, symmetric: bool = True) -> ToonFace:
-    """With about 12,000 vertices · detail², and 38 shapes; 29 if it is not symmetric, and its left side lags behind."""
+    """With about 10,600 vertices · detail² and 36 shapes; 24 if it is not symmetric, where those of its right side are
+    missing and its left side lags behind."""
     parts: dict[str, tuple[int, int]] = {}
     points, faces, count = [], [], 0
     for name, (part, squares) in _parts(detail).items():
@@ -54,20 +58,20 @@ def _parts(detail: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
     parts = {
         "head": ball(96, 64, (9.0, 10.0, 11.0), 0.0),
-        "tongue": ball(24, 16, (1.8, 3.2, 0.7), _MOUTH + [0.0, 3.0, -0.8]),
-        "upper teeth": ball(32, 10, (3.0, 3.2, 0.8), _MOUTH + [0.0, 3.0, 0.9]),
-        "lower teeth": ball(32, 10, (2.8, 3.0, 0.8), _MOUTH + [0.0, 3.0, -1.9]),
+        "tongue": ball(24, 16, (1.8, 3.2, 0.7), _TONGUE),
+        "upper teeth": ball(32, 10, (3.0, 3.2, 0.8), _TEETH[0]),
+        "lower teeth": ball(32, 10, (2.8, 3.0, 0.8), _TEETH[1]),
     }
     for side, sign in SIDES.items():
         center = _EYE * [sign, 1.0, 1.0]
         parts[f"eye_{side}"] = ball(32, 24, _EYE_RADIUS, center)
         parts[f"upper lid_{side}"] = ball(32, 14, _LID_RADIUS, center, 0.52, 1.0)
         parts[f"lower lid_{side}"] = ball(32, 10, _LID_RADIUS, center, 0.0, 0.3)
-        parts[f"brow_{side}"] = ball(20, 10, (2.2, 0.5, 0.45), center + [0.0, -1.8, 3.6])
+        parts[f"brow_{side}"] = ball(20, 10, (2.2, 0.5, 0.45), center + _BROW)
     # Right halves are the mirror images of the left, vertex by vertex.
-    for name, (points, squares) in list(parts.items()):
-        if name.endswith("_R"):
-            parts[name] = parts[f"{name[:-1]}L"][0] * [-1.0, 1.0, 1.0], squares[:, ::-1]
+    for name in [name for name in parts if name.endswith("_R")]:
+        points, squares = parts[f"{name[:-1]}L"]
+        parts[name] = points * [-1.0, 1.0, 1.0], squares[:, ::-1]
     return parts
 
 
@@ -86,15 +90,16 @@ Move = Callable[[np.ndarray, dict[str, slice]], np.ndarray]
 
 
 def _shapes() -> dict[str, Move]:
+    pucker, funnel = np.array([[-0.45, 0.0, -0.1], [0.0, -1.3, 0.0]]), np.array([[-0.2, 0.0, 0.4], [0.0, -0.9, 0.0]])
     shapes: dict[str, Move] = {
         "jawOpen": _jaw([-0.45, 0.0, 0.0]),
         "jawLeft": _jaw([0.0, 0.0, 0.2]),
         "jawRight": _jaw([0.0, 0.0, -0.2]),
         "jawForward": _jaw([0.0, 0.0, 0.0], [0.0, -1.2, 0.0]),
-        "mouthPucker": _on_head(_MOUTH, 3.5, lambda away: away * [-0.45, 0.0, -0.1] + [0.0, -1.3, 0.0]),
-        "mouthFunnel": _on_head(_MOUTH, 3.5, lambda away: away * [-0.2, 0.0, 0.4] + [0.0, -0.9, 0.0]),
+        "mouthPucker": _on_head(_MOUTH, 3.5, lambda away: away * pucker[0] + pucker[1]),
+        "mouthFunnel": _on_head(_MOUTH, 3.5, lambda away: away * funnel[0] + funnel[1]),
         "tongueOut": _parts_moved(["tongue"], move=[0.0, -4.5, -0.3]),
-        "tongueUp": _parts_moved(["tongue"], [0.5, 0.0, 0.0], about=_MOUTH + [0.0, 6.0, -0.8]),
+        "tongueUp": _parts_moved(["tongue"], [0.5, 0.0, 0.0], about=_THROAT),
         "tongueCurl": _curled,
         "headSquash": lambda rest, places: rest * [1.18, 1.18, 0.72],
         "headStretch": lambda rest, places: rest * [0.86, 0.86, 1.35],
@@ -103,6 +108,7 @@ def _shapes() -> dict[str, Move]:
     for side, sign in SIDES.items():
         eye, lids = [f"eye_{side}"], _EYE * [sign, 1.0, 1.0]
         upper, lower = [f"upper lid_{side}"], [f"lower lid_{side}"]
+        corner = _MOUTH + np.array([3.0 * sign, 0.0, 0.0])
         looks = {"Up": [0.45, 0, 0], "Down": [-0.45, 0, 0], "In": [0, 0, -0.5 * sign], "Out": [0, 0, 0.5 * sign]}
         for name, turn in looks.items():
             shapes[f"eyeLook{name}_{side}"] = _parts_moved(eye, [-turn[0], turn[1], turn[2]], about=lids)
@@ -112,15 +118,9 @@ def _shapes() -> dict[str, Move]:
             f"browUp_{side}": _parts_moved([f"brow_{side}"], [0.0, 0.25 * sign, 0.0], [0.0, 0.0, 1.6], lids),
             f"browDown_{side}": _parts_moved([f"brow_{side}"], [0.0, -0.35 * sign, 0.0], [0.0, 0.0, -1.2], lids),
             f"cheekPuff_{side}": _puffed([5.5 * sign, -6.5, -2.5], 3.0, 1.8),
-            f"mouthSmile_{side}": _on_head(
-                _MOUTH + [3.0 * sign, 0.0, 0.0], 2.5, lambda away, s=sign: np.tile([1.3 * s, 0.6, 1.4], (len(away), 1))
-            ),
-            f"mouthFrown_{side}": _on_head(
-                _MOUTH + [3.0 * sign, 0.0, 0.0], 2.5, lambda away, s=sign: np.tile([0.3 * s, 0.2, -1.5], (len(away), 1))
-            ),
-            f"noseSneer_{side}": _on_head(
-                np.array([1.5 * sign, -9.8, -0.5]), 1.8, lambda away: np.tile([0.0, 0.1, 0.9], (len(away), 1))
-            ),
+            f"mouthSmile_{side}": _on_head(corner, 2.5, _moved_by(1.3 * sign, 0.6, 1.4)),
+            f"mouthFrown_{side}": _on_head(corner, 2.5, _moved_by(0.3 * sign, 0.2, -1.5)),
+            f"noseSneer_{side}": _on_head(np.array([1.5 * sign, -9.8, -0.5]), 1.8, _moved_by(0.0, 0.1, 0.9)),
         }
     return shapes
 
@@ -164,10 +164,15 @@ def _on_head(center, reach: float, change: Callable[[np.ndarray], np.ndarray]) -
     return moved
 
 
+def _moved_by(*move: float) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda away: np.tile(move, (len(away), 1))
+
+
 def _puffed(center, reach: float, amount: float) -> Move:
-    return _on_head(
-        np.asarray(center), reach, lambda away: amount * (away + center) / np.linalg.norm(away + center, axis=1)[:, None]
-    )
+    def outward(away: np.ndarray) -> np.ndarray:
+        return amount * (away + center) / np.linalg.norm(away + center, axis=1, keepdims=True)
+
+    return _on_head(np.asarray(center), reach, outward)
 
 
 def _curled(rest: np.ndarray, places: dict[str, slice]) -> np.ndarray:

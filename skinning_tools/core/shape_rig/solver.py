@@ -29,7 +29,9 @@ _SYMMETRIC_SWEEPS = 1.5
 _PLAIN, _NORMAL, _CHOSEN_AT = 0.004, 0.045, 40
 # Quantiles of the errors between which importance is their inverse, so that the mean counts; and that beyond which the
 # turn of normals counts by its size, not by its square.
-_FROM, _TO, _SURFACE_TO = 0.2, 0.98, 0.7
+_FROM, _TO, _SURFACE_TO = 0.2, 0.9, 0.7
+# Quantile of the vertices' largest errors beyond which they count the more, by the square.
+_PEAKS = 0.95
 # How far extrapolation goes beyond the last change of motions and weights at first, as a share of it; the factor by
 # which this grows; and its maximum.
 _FIRST_EXTRAPOLATION, _GROWTH, _LARGEST_EXTRAPOLATION = 0.7, 1.2, 2.5
@@ -116,5 +118,7 @@ def _weigh(surface: SurfaceError, errors: np.ndarray, moving: np.ndarray) -> Non
     if high <= 0:
         return
     importance = 1.0 / np.clip(distances, max(low, 1e-6 * high), high)
+    peaks = np.square(errors).sum(axis=1).max(axis=1)
+    importance *= np.maximum(peaks / np.quantile(peaks[moving], _PEAKS), 1.0)
     limit = float(np.quantile(rough[moving], _SURFACE_TO)) or 1.0
     surface.weigh(importance / importance[moving].mean(), limit / np.maximum(rough, limit))

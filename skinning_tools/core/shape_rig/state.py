@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..dense import product, self_product
+from ..dense import half_self_product, mirrored, product, self_product
 from .mirror import Mirror
 from .motion import about, drop_motions, fit_motions, motions
 from .surface import SurfaceError
@@ -122,20 +122,21 @@ class State:
         normals = surface.normals[rows]
         for gradient, turn in zip(surface.gradients, surface.turns, strict=True):
             gradient, turn = gradient[rows], turn[rows]
+            along = root * (gradient @ design)
             if surface.plain:
-                along = root * (gradient @ design)
-                weighed = np.ascontiguousarray(surface.plain**2 * along.T)
-                plain += product(weighed, along)
-                plain_right += product(weighed, root * (gradient @ flat))
+                plain += surface.plain**2 * self_product(along)
+                wanted = surface.plain**2 * root * (gradient @ flat)
+                plain_right += product(np.ascontiguousarray(along.T), wanted)
             if surface.normal:
-                along = surface.normal * root * (gradient @ design)
-                wanted = surface.normal * root * (turn @ self.target.reshape(-1, shape_count))
+                wanted = root * (turn @ self.target.reshape(-1, shape_count))
                 for start in range(0, len(along), _BLOCK):
                     part = slice(start, start + _BLOCK)
                     tilt = normals[part, :, None] * along[part, None]
                     tilt = tilt.reshape(len(tilt), -1)
-                    tilted += self_product(tilt)
+                    tilted += half_self_product(tilt)
                     tilted_right += product(np.ascontiguousarray(tilt.T), wanted[part])
+        tilted = surface.normal**2 * mirrored(tilted)
+        tilted_right *= surface.normal**2
         # From (coordinate, bone, entry) to (bone, coordinate, entry), which is how [R − I | t] is laid out.
         sides = 3, bone_count, 4
         normal = tilted.reshape(*sides, *sides)
