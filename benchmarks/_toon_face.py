@@ -29,7 +29,7 @@ class ToonFace:
 
 
 def toon_face(detail: float = 1.0, symmetric: bool = True) -> ToonFace:
-    """With about 10,600 vertices · detail² and 36 shapes; 24 if it is not symmetric, where those of its right side are
+    """With about 10,600 vertices · detail² and 37 shapes; 25 if it is not symmetric, where those of its right side are
     missing and its left side lags behind."""
     parts: dict[str, tuple[int, int]] = {}
     points, faces, count = [], [], 0
@@ -103,7 +103,8 @@ def _shapes() -> dict[str, Move]:
         "tongueCurl": _curled,
         "headSquash": lambda rest, places: rest * [1.18, 1.18, 0.72],
         "headStretch": lambda rest, places: rest * [0.86, 0.86, 1.35],
-        "headBend": _bent,
+        "headBendLeft": _bent(2.5),
+        "headBendRight": _bent(-2.5),
     }
     for side, sign in SIDES.items():
         eye, lids = [f"eye_{side}"], _EYE * [sign, 1.0, 1.0]
@@ -186,6 +187,9 @@ def _curled(rest: np.ndarray, places: dict[str, slice]) -> np.ndarray:
     return result
 
 
-def _bent(rest: np.ndarray, places: dict[str, slice]) -> np.ndarray:
-    share = np.clip((rest[:, 2] + 11.0) / 22.0, 0.0, 1.0)[:, None] ** 2
-    return rest + share * [2.5, 0.0, -0.4]
+def _bent(across: float) -> Move:
+    def moved(rest: np.ndarray, places: dict[str, slice]) -> np.ndarray:
+        share = np.clip((rest[:, 2] + 11.0) / 22.0, 0.0, 1.0)[:, None] ** 2
+        return rest + share * [across, 0.0, -0.4]
+
+    return moved

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the solution starts from: a few sweeps of the general solver with the shapes as frames.
+"""Where the solution starts from: the general solver with the shapes as frames, which chooses bones on a sample.
 
 Of a face that is symmetric, on its left half. A bone there becomes two, one on either side, or one in the middle that
 is its own mirror image.
