@@ -72,8 +72,8 @@ def main() -> int:
         tables.begin(
             "A toon",
             "A toon's head of separate parts (benchmarks/_toon_face.py): 10,640 vertices and 37 shape keys, 25 where "
-            "it is asymmetric; 744 vertices as low poly. Its jaw drops by 4 cm and its head stretches by a third, which "
-            "rigid bones can only approximate. As above otherwise, and made by the same command.",
+            "it is asymmetric; 744 vertices as low poly. Its jaw drops by 4 cm and its head stretches by a third, "
+            "which rigid bones can only approximate. As above otherwise, and made by the same command.",
             "face", *COLUMNS,
         )  # fmt: skip
         cases = [(Path(folder) / f"{number}.npz", *case) for number, case in enumerate(TOON_CASES.values())]

@@ -10,7 +10,6 @@ from ...blender.figures import Figure
 from ...blender.preconditions import object_label, unmet
 from ...blender.records import read_record
 from ...blender.skin_reader import armature_of
-from ...core.errors import BadScene, SkinningError
 
 # On the skinned object.
 RECORD = "skinning_shape_keys"
@@ -72,11 +71,11 @@ def face_of(ob: bpy.types.Object | None) -> Face | None:
     return Face(made[-1], _source_of(record), record) if record is not None else None
 
 
-def no_face(ob: bpy.types.Object | None, why: str) -> SkinningError:
-    """The exception where the active object ``ob`` does not stand for a face."""
+def active_label(ob: bpy.types.Object | None) -> str:
+    """What messages call the active object. Raises BadScene if there is none."""
     if ob is None:
-        return unmet("NO_ACTIVE_OBJECT", remedy="Select a face that was converted from shape keys")
-    return BadScene(f"The {object_label(ob)} {why}")
+        raise unmet("NO_ACTIVE_OBJECT", remedy="Select a face that was converted from shape keys")
+    return object_label(ob)
 
 
 def other_faces(face: Face) -> list[bpy.types.Object]:

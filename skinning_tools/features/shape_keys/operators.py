@@ -12,7 +12,7 @@ from ...ui.boundary import Checked
 from ...ui.compare import SHOWN, show_only
 from ...ui.jobs import AtOnce, SavesFile, SkinningJob
 from .conversion import convert_shape_keys
-from .faces import Face, face_of, no_face, other_faces
+from .faces import Face, active_label, face_of, other_faces
 from .poses import add_poses
 from .reading import check_shape_keys
 from .settings import PoseSettings, ShapeKeySettings
@@ -65,7 +65,9 @@ def _compared(active: bpy.types.Object | None) -> Face:
     """Raises BadScene if there is nothing to compare."""
     face = face_of(active)
     if face is None:
-        raise no_face(active, "is no face that was converted from shape keys, neither its mesh nor its armature")
+        raise BadScene(
+            f"The {active_label(active)} is no face that was converted from shape keys, neither its mesh nor its armature"
+        )
     if face.source is None:
         raise BadScene(
             f'The source of "{face.mesh.name}" was renamed or deleted, so there is nothing to compare. Restore its name'

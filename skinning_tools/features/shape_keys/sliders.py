@@ -16,7 +16,7 @@ from ...blender.actions import follow_property, property_path
 from ...blender.preconditions import armature_label
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
-from .faces import face_of, no_face
+from .faces import active_label, face_of
 from .reading import Slider
 
 if TYPE_CHECKING:
@@ -152,5 +152,7 @@ def face_rig(context: bpy.types.Context, active: bpy.types.Object | None) -> tup
     face = face_of(active)
     found = rig_and_sliders(active) or (rig_and_sliders(face.mesh) if face is not None else None)
     if found is None:
-        raise no_face(active, "is no face with sliders. Convert its shape keys to bones first, or select one")
+        raise BadScene(
+            f"The {active_label(active)} is no face with sliders. Convert its shape keys to bones first, or select one"
+        )
     return found
