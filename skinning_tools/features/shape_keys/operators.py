@@ -66,7 +66,8 @@ def _compared(active: bpy.types.Object | None) -> Face:
     face = face_of(active)
     if face is None:
         raise BadScene(
-            f"The {active_label(active)} is no face that was converted from shape keys, neither its mesh nor its armature"
+            f"The {active_label(active)} is no face that was converted from shape keys, "
+            "neither its mesh nor its armature"
         )
     if face.source is None:
         raise BadScene(
