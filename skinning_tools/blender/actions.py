@@ -235,16 +235,6 @@ def strip_curves(animation: bpy.types.AnimData) -> list:
     return found
 
 
-def follow_property(owner: bpy.types.bpy_struct, path: str, source: bpy.types.ID, source_path: str) -> None:
-    """Drive the property ``path`` of ``owner`` by that of a data-block, without a script."""
-    driver = owner.driver_add(path).driver
-    driver.type = "SUM"
-    variable = driver.variables.new()
-    variable.type = "SINGLE_PROP"
-    target = variable.targets[0]
-    target.id_type, target.id, target.data_path = source.id_type, source, source_path
-
-
 def keep_keys(curve: bpy.types.FCurve, rows: np.ndarray) -> None:
     """Remove all keys of a curve except those at the indices ``rows``, ascending; linear as in ``write_channels``."""
     points = curve.keyframe_points

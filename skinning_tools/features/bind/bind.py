@@ -16,6 +16,7 @@ from ...blender.bone_weights import write_bone_weights
 from ...blender.control_points import SKIN_TYPES, point_count
 from ...blender.figures import Figure, Result
 from ...blender.preconditions import check_type, check_unchanged, object_label
+from ...blender.put_back import put_back_on_failure
 from ...blender.records import read_record, write_record
 from ...blender.skinnable import attach, check_armature, check_mesh, check_skinnable, place_hidden
 from ...blender.wording import counted
@@ -32,7 +33,6 @@ from .in_pose import (
     stretch_notes,
     write_rest,
 )
-from .put_back import put_back_on_failure
 from .rigid_objects import check_parentable, parent_to_bones
 from .settings import BindSettings, binds_objects
 from .targets import Targets, find_targets
@@ -191,7 +191,7 @@ def bind(context: bpy.types.Context, targets: Targets, settings: BindSettings) -
         check_same_pose(context, mesh_object, targets.armature, meshes[0].before.names, stand)
         if len(each.stuck):
             raise collapsed(mesh_object, each.stuck)
-    with put_back_on_failure([mesh.object for mesh in (*meshes, *complete)]):
+    with put_back_on_failure(context, [mesh.object for mesh in (*meshes, *complete)]):
         return _stored(context, targets, settings, begin, tasks, complete, found, posed, seen)
 
 

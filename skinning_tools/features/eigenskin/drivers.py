@@ -22,6 +22,7 @@ import bpy
 import numpy as np
 
 from ...blender.actions import property_path
+from ...blender.drivers import new_driver, read_property, read_rotation
 from .driver_network import ROUNDING, TOLERANCE, VALUE, Expression, Network, Rotation, Term, Value
 
 if TYPE_CHECKING:
@@ -222,10 +223,10 @@ def write_drivers(
     # if no driver of another array is between them in the list.
     arrays = list(network.sizes)
     for element in sorted(network.elements, key=lambda element: (arrays.index(element.array), element.index)):
-        curve = key.driver_add(property_path(names[element.array]), element.index)
-        _fill(curve, network.elements[element], key, armature, names)
+        driver = new_driver(key, property_path(names[element.array]), element.index)
+        _fill(driver, network.elements[element], key, armature, names)
     for path, expression in zip(value_paths, network.values, strict=True):
-        _fill(key.driver_add(path), expression, key, armature, names)
+        _fill(new_driver(key, path), expression, key, armature, names)
 
 
 def drivers_of(key: bpy.types.Key) -> Iterator:
@@ -234,31 +235,18 @@ def drivers_of(key: bpy.types.Key) -> Iterator:
 
 
 def _fill(
-    curve: bpy.types.FCurve,
+    driver: bpy.types.Driver,
     expression: Expression,
     key: bpy.types.Key,
     armature: bpy.types.Object,
     names: dict[str, str],
 ) -> None:
-    """Make a new driver compute ``expression``, and remove the curve or modifier that Blender adds by default."""
-    for modifier in list(curve.modifiers):
-        curve.modifiers.remove(modifier)
-    curve.keyframe_points.clear()
-    driver = curve.driver
-    driver.type = "SCRIPTED"
+    """Make a new driver compute ``expression``."""
     for name, part in expression.inputs.items():
-        variable = driver.variables.new()
-        variable.name = name
         if isinstance(part, Rotation):
-            variable.type = "TRANSFORMS"
-            target = variable.targets[0]
-            target.id, target.bone_target = armature, part.joint
-            target.transform_type, target.rotation_mode = f"ROT_{part.channel}", "QUATERNION"
-            target.transform_space = "LOCAL_SPACE"
+            read_rotation(driver, name, armature, part.joint, part.channel)
         else:
-            target = variable.targets[0]
-            target.id_type, target.id = "KEY", key
-            target.data_path = f"{property_path(names[part.array])}[{part.index}]"
+            read_property(driver, name, key, f"{property_path(names[part.array])}[{part.index}]")
     driver.expression = expression.text
 
 

@@ -14,9 +14,10 @@ from contextlib import ExitStack
 import bpy
 import numpy as np
 
-from ...blender.actions import follow_property, property_path
+from ...blender.actions import property_path
 from ...blender.attributes import remove_attributes, write_attribute
 from ...blender.center_records import input_path
+from ...blender.drivers import follow_property
 from ...blender.look_ups import users_of
 from ...blender.node_builder import NodeBuilder, new_tree, remove_tree
 from ...blender.normal_modifiers import NORMALS_PROPERTY, is_normals_modifier

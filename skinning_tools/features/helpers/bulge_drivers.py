@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ...blender import actions
+from ...blender.actions import bone_path
+from ...blender.drivers import new_driver, read_property, read_rotation
 from ...blender.helper_bones.records import mark_made_animation
 
 AMOUNT, START, END, SLIDER, REACH = "amount", "angle_start", "angle_end", "bulge", "reach"
@@ -107,12 +108,12 @@ def reached(angle: Angle, sign: int) -> str:
 def drive(
     armature: bpy.types.Object,
     name: str,
-    driver: str,
+    source: str,
     values: Mapping[str, float],
     curves: tuple[Curve, ...],
     turning: bool,
 ) -> None:
-    """Give a bone properties of the given values, and drivers by the bone ``driver``, "" for none. turning: whether
+    """Give a bone properties of the given values, and drivers by the bone ``source``, "" for none. turning: whether
     the properties are those of a bone that turns."""
     bone = armature.pose.bones[name]
     for key, value in values.items():
@@ -130,36 +131,12 @@ def drive(
     if armature.animation_data is None:
         mark_made_animation(armature, name)
     for curve in curves:
-        made = bone.driver_add(curve.path, curve.index)
-        for modifier in list(made.modifiers):
-            made.modifiers.remove(modifier)
-        paths = {key: f'["{key}"]' for key in values if key in curve.expression}
+        driver = new_driver(bone, curve.path, curve.index)
+        for key in values:
+            if key in curve.expression:
+                read_property(driver, key, armature, f'{bone_path(name)}["{key}"]')
         if "length" in curve.expression:
-            paths["length"] = ".bone.length"
-        _fill(made.driver, armature, name, driver, paths, curve.expression)
-
-
-def _fill(
-    driver: bpy.types.Driver,
-    armature: bpy.types.Object,
-    name: str,
-    driver_bone: str,
-    paths: dict[str, str],
-    expression: str,
-) -> None:
-    """Set up a driver. paths: of the variables' properties, relative to the pose bone ``name``."""
-    driver.type = "SCRIPTED"
-    for key, path in paths.items():
-        variable = driver.variables.new()
-        variable.name = key
-        target = variable.targets[0]
-        target.id = armature
-        target.data_path = actions.bone_path(name) + path
-    for channel in "wxyz" if driver_bone else "":
-        variable = driver.variables.new()
-        variable.name, variable.type = channel, "TRANSFORMS"
-        target = variable.targets[0]
-        target.id, target.bone_target = armature, driver_bone
-        target.transform_type, target.rotation_mode = f"ROT_{channel.upper()}", "QUATERNION"
-        target.transform_space = "LOCAL_SPACE"
-    driver.expression = expression
+            read_property(driver, "length", armature, f"{bone_path(name)}.bone.length")
+        for channel in "wxyz" if source else "":
+            read_rotation(driver, channel, armature, source, channel.upper())
+        driver.expression = curve.expression

@@ -10,12 +10,12 @@ from ...blender.actions import (
     copy_curve,
     curve_container,
     existing_curves,
-    follow_property,
     new_action,
     property_path,
     strip_curves,
     value_path,
 )
+from ...blender.drivers import follow_property
 from ...blender.figures import Figure
 from .body import Body
 from .reading import ShapeKeys, Slider

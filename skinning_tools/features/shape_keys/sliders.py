@@ -12,7 +12,8 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from ...blender.actions import follow_property, property_path
+from ...blender.actions import property_path
+from ...blender.drivers import follow_property
 from ...blender.preconditions import armature_label
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
