@@ -13,8 +13,10 @@ from skinning_tools import command_line
 from skinning_tools.blender.records import read_record
 from skinning_tools.blender.skeletons import skeleton_of
 from skinning_tools.core.imitation.skeleton import relative_turns, to_vectors
+from skinning_tools.features.deformers import bake as bake_module
 from skinning_tools.features.deformers.bake import bake_deformers
 from skinning_tools.features.deformers.figures import FIGURES, BakeFigures
+from skinning_tools.features.deformers.teacher import EARLIER
 from tests.blender import moving_meshes, refusals, scenes, skinned_meshes
 from tests.blender.partial_scenes import cancelled_at
 
@@ -294,6 +296,46 @@ def test_an_effect_that_no_pose_shows(tube):
     ob.modifiers["Armature"].use_deform_preserve_volume = False
     ob.modifiers["Smooth"].factor = 0.0
     refused("moves no vertex")
+
+
+@pytest.mark.parametrize("failing", ["write_bone_weights", "store", "write_record"])
+def test_a_write_that_fails_leaves_nothing(tube, failing, monkeypatch):
+    ob, rig = tube
+    ob["skinning_compression"] = 2.5
+    before, blocks, weights = moving_meshes.state(), scenes.data_blocks(), weights_of(ob)
+    real, written = getattr(bake_module, failing), []
+
+    def write(target, *given):
+        real(target, *given)
+        if target in (ob, ob.data):
+            written.append(target)
+            raise MemoryError("none left")
+
+    monkeypatch.setattr(bake_module, failing, write)
+    with pytest.raises(RuntimeError, match=r"none left|[Mm]emory"):
+        bpy.ops.skinning.bake_deformers(pose_count=16, helper_bones=2)
+    assert written
+    assert (moving_meshes.state(), scenes.data_blocks(), weights_of(ob)) == (before, blocks, weights)
+    assert [bone.name for bone in rig.data.bones] == list(BONES)
+    assert rig.animation_data is None
+    assert not rig.data.collections_all
+    assert ob.modifiers["Armature"].use_deform_preserve_volume
+    assert ob.modifiers["Smooth"].show_viewport
+    assert [key for key in ob.data.keys() if key.startswith("skinning_")] == []  # noqa: SIM118
+    assert ob["skinning_compression"] == 2.5
+
+
+def test_damaged_earlier_weights(tube):
+    ob, _ = tube
+    bake()
+    for key, index, value in (("columns", 0, 99), ("vertices", 0, 10**6), ("vertices", -1, -1)):
+        stored = ob.data[EARLIER].to_dict()
+        damaged = {**stored, key: list(stored[key])}
+        damaged[key][index] = value
+        ob.data[EARLIER] = damaged
+        refusals.refused("restore_weights", "are damaged")
+        ob.data[EARLIER] = stored
+    restore()
 
 
 @pytest.mark.parametrize("fraction", [0.1, 0.35, 0.95])

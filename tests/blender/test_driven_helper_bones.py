@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
+from skinning_tools.features.partial import helpers as helpers_module
 from skinning_tools.features.partial.helpers import add_helper_bones
 from tests.blender import action_scenes, refusals, scenes
 from tests.blender.helper_bone_scenes import ROUNDING, added_helpers, jiggling_rig, remove, stored, structure
@@ -154,6 +155,23 @@ def test_cancelled_leaves_nothing(rig):
         assert [bone.name for bone in armature.data.bones] == list(BONES)
         assert not armature.animation_data.drivers
         assert np.array_equal(weights_of(ob, armature), weights)
+
+
+@pytest.mark.parametrize("driven", [True, False])
+def test_a_write_that_fails_leaves_nothing(rig, driven, monkeypatch):
+    ob, armature, _ = rig
+    weights, before, blocks = weights_of(ob, armature), scenes.ui_state(), scenes.data_blocks()
+
+    def fail(target):
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(helpers_module, "forget_figures", fail)
+    with pytest.raises(RuntimeError, match=r"none left|[Mm]emory"):
+        bpy.ops.skinning.add_helper_bones(driven=driven, bone_count=2)
+    assert (scenes.ui_state(), scenes.data_blocks()) == (before, blocks)
+    assert [bone.name for bone in armature.data.bones] == list(BONES)
+    assert not armature.animation_data.drivers
+    assert np.array_equal(weights_of(ob, armature), weights)
 
 
 def test_bad_input(rig):

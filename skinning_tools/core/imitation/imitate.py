@@ -26,11 +26,15 @@ from .driven_helpers import DrivenHelper, fit_in_turn, helper_motion
 from .nearby_weights import NearbyWeights
 from .skeleton import Skeleton, posed
 
-# Vertices with which helpers first move freely, their sweeps, and the influences that they may add meanwhile.
-_FREE_VERTICES, _FREE_SWEEPS, _FREE_INFLUENCES = 8000, 8, 5
-_ROUNDS = 14
-# After these rounds helpers choose their joints.
-_CHOOSING = (0, 2, 4, 8)
+# Helpers are found with so many vertices; then follow a few rounds with all.
+_SAMPLE, _NEAR = 3000, 6
+# Sweeps in which helpers first move freely, and the influences that they may add meanwhile.
+_FREE_SWEEPS, _FREE_INFLUENCES = 8, 5
+_ROUNDS, _LAST_ROUNDS = 60, 3
+# Each so many rounds helpers choose their joints anew.
+_CHOOSING = 4
+# More helpers are found than are wanted; between these rounds the least useful ones are dropped, one by one.
+_MORE, _DROPPING = 1.5, (6, 36)
 # A complete change of a vertex's weights costs this share of the mean squared difference of a vertex: it decides where
 # the poses do not.
 _PULL = 2e-2
@@ -84,15 +88,26 @@ def imitate(
     helper_count = min(helper_count, count)
     max_influences = min(max_influences, bone_count + helper_count)
     locked = np.zeros(bone_count, bool) if locked_bones is None else np.asarray(locked_bones, bool)
-    solver = _Solver(rest, edges, frames, skeleton, turns, bones, weights, max_influences, locked, helper_count)
+    given = skeleton, turns, max_influences, locked
+    solver = _Solver(rest, edges, frames, bones, weights, *given, helper_count)
     if helper_count:
-        solver.free_helpers(span(progress, 0.0, 0.5))
+        sample, nearest = solver.sample()
+        near = cKDTree(rest[sample]).query(rest[sample], min(_NEAR, len(sample)))[1].reshape(len(sample), -1)
+        pairs = np.stack([np.repeat(np.arange(len(sample)), near.shape[1]), near.ravel()], axis=1)
+        more = min(int(_MORE * helper_count), len(sample))
+        part = _Solver(rest[sample], pairs, frames[:, sample], bones[sample], weights[sample], *given, more)
+        part.free_helpers(span(progress, 0.0, 0.3))
         for number in range(_ROUNDS):
-            solver.fit_helpers(number in _CHOOSING)
+            part.fit_helpers(number % _CHOOSING == 0)
+            part.drop(int(np.interp(number, _DROPPING, [more, helper_count])))
+            part.fit_weights()
+            checkpoint(progress, 0.3 + 0.5 * (number + 1) / _ROUNDS, "Fitting helper bones and weights")
+        solver.begin_with(part, nearest)
+        for number in range(_LAST_ROUNDS):
             solver.fit_weights()
-            checkpoint(progress, 0.5 + 0.5 * (number + 1) / _ROUNDS, "Fitting helper bones and weights")
-    else:
-        solver.fit_weights()
+            solver.fit_helpers(False)
+            checkpoint(progress, 0.8 + 0.2 * (number + 1) / _LAST_ROUNDS, "Fitting helper bones and weights")
+    solver.fit_weights()
     return solver.result(progress)
 
 
@@ -104,10 +119,10 @@ class _Solver:
         rest: np.ndarray,
         edges: np.ndarray,
         frames: np.ndarray,
-        skeleton: Skeleton,
-        turns: np.ndarray,
         bones: np.ndarray,
         weights: np.ndarray,
+        skeleton: Skeleton,
+        turns: np.ndarray,
         most: int,
         locked: np.ndarray,
         helper_count: int,
@@ -127,7 +142,8 @@ class _Solver:
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         self._earlier = self._present = matrix
-        free = np.concatenate([~locked, np.ones(helper_count, bool)])
+        self._useful = np.ones(helper_count, bool)
+        self._free = free = np.concatenate([~locked, np.ones(helper_count, bool)])
         self._held = (matrix @ sparse.diags((~free).astype(float))).tocsr()
         self._held.eliminate_zeros()
         self._budget = np.maximum(1.0 - np.asarray(self._held.sum(axis=1)).ravel(), 0.0)
@@ -137,7 +153,7 @@ class _Solver:
             what = "is locked" if bound.any() else "is missing"
             raise BadWeights(f"No weight can change, since every weight {what}. Unlock or assign weights of the mesh")
         self._points = homogeneous(self._rest)
-        data = self._frames.transpose(1, 0, 2).reshape(len(rest), -1)
+        self._targets = data = self._frames.transpose(1, 0, 2).reshape(len(rest), -1)
         if self._held.nnz:
             held = sparse.csr_matrix(self._design(self._held[:, :bone_count], bone_count))
             data = data - held @ to_rows(self._own)
@@ -149,7 +165,6 @@ class _Solver:
         largest = max(1.0, float(np.abs(self._frames).max()))
         self._rounding = self._frames.size * (_ROUNDING * largest) ** 2
         pull = _PULL * max(self._before, self._rounding) / len(rest)
-        self._data = data
         self._choice = NearbyWeights(self._points, data, edges, self._chosen, near.tocsr(), free, room, pull)
 
     def _design(self, weights: sparse.csr_matrix, bone_count: int) -> np.ndarray:
@@ -164,22 +179,40 @@ class _Solver:
             for motion, wanted in zip(self._motion, self._frames, strict=True)
         )
 
-    def free_helpers(self, progress: Progress) -> None:
-        """Helpers that move freely with some of the vertices: their weights, and the bones that carry them."""
+    def sample(self) -> tuple[np.ndarray, np.ndarray]:
+        """Evenly spread vertices whose weights may change, ascending; and for each vertex its nearest among them."""
         order = self._chosen[np.argsort(morton_codes(self._rest[self._chosen]), kind="stable")]
-        count = max(min(len(order), _FREE_VERTICES), min(len(order), self._helper_count))
+        count = min(len(order), max(_SAMPLE, self._helper_count))
         sample = np.sort(order[(np.arange(count) * len(order)) // count])
-        numbers = np.arange(len(self._frames))
-        frames = np.ascontiguousarray(self._frames[:, sample], np.float32)
-        own_count = len(self._skeleton)
+        return sample, cKDTree(self._rest[sample]).query(self._rest)[1]
+
+    def begin_with(self, part: "_Solver", nearest: np.ndarray) -> None:
+        """Take over the helpers of a solver for some of the vertices; nearest (N,): the place of one in that."""
+        size = part._size / self._size
+        bone_count, kept = len(self._skeleton), np.flatnonzero(part._useful)
+        self._helpers = [part._helpers[helper].scaled(size) for helper in kept.tolist()]
+        self._present = part._present[nearest][:, [*range(bone_count), *(bone_count + kept)]]
+        self._move()
+
+    def _move(self) -> None:
+        self._motion = np.concatenate([self._own, helper_motion(self._helpers, self._turns, self._own)], axis=1)
+
+    def free_helpers(self, progress: Progress) -> None:
+        """Helpers that move freely: their weights, and the bones that carry them."""
+        own_count, rows = len(self._skeleton), self._chosen
         widest = int(np.diff(self._earlier.indptr).max(initial=1))
         found = add_helper_bones(
             # No triangle: only the smoothness of weights would use them.
-            Animation(frames, np.zeros((0, 3), np.int32), numbers, "The mesh"),
-            self._rest[sample],
+            Animation(
+                np.ascontiguousarray(self._frames[:, rows], np.float32),
+                np.zeros((0, 3), np.int32),
+                np.arange(len(self._frames)),
+                "The mesh",
+            ),
+            self._rest[rows],
             self._own,
-            self._bones[sample],
-            self._weights[sample],
+            self._bones[rows],
+            self._weights[rows],
             self._helper_count,
             max_influences=widest + _FREE_INFLUENCES,
             iterations=_FREE_SWEEPS,
@@ -188,48 +221,57 @@ class _Solver:
         )
         given = weight_matrix(found.bones, found.weights, own_count + self._helper_count).copy()
         given.sum_duplicates()
-        nearest = cKDTree(self._rest[sample]).query(self._rest[self._chosen])[1]
-        shares = given[:, own_count:][nearest]
-        left = np.zeros(len(self._rest))
-        left[self._chosen] = np.asarray(shares.sum(axis=1)).ravel()
-        to_all = sparse.csr_matrix(
-            (np.ones(len(self._chosen)), (self._chosen, np.arange(len(self._chosen)))),
-            shape=(len(self._rest), len(self._chosen)),
-        )
-        own = sparse.diags(1.0 - left) @ self._earlier[:, :own_count]
-        matrix = sparse.hstack([own, to_all @ shares]).tocsr()
-        self._present = matrix
-        shared = (self._earlier[:, :own_count].T @ matrix[:, own_count:]).toarray()
-        self._carriers = np.argmax(shared, axis=0).tolist()
-        centers = np.zeros((self._helper_count, 3))
+        shares = self._spread() @ given[:, own_count:]
+        own = sparse.diags(1.0 - np.asarray(shares.sum(axis=1)).ravel()) @ self._earlier[:, :own_count]
+        self._present = sparse.hstack([own, shares]).tocsr()
+        shared = (self._earlier[:, :own_count].T @ shares).toarray()
         self._helpers = [
-            DrivenHelper(carrier, center, (), np.zeros((0, 6)))
-            for carrier, center in zip(self._carriers, centers, strict=True)
+            DrivenHelper(carrier, np.zeros(3), (), np.zeros((0, 6))) for carrier in np.argmax(shared, axis=0).tolist()
         ]
-        self._motion = np.concatenate([self._own, helper_motion(self._helpers, self._turns, self._own)], axis=1)
+        self._move()
+
+    def _spread(self) -> sparse.csr_matrix:
+        """(N, n): from the vertices whose weights may change to all."""
+        count = len(self._chosen)
+        return sparse.csr_matrix((np.ones(count), (self._chosen, np.arange(count))), shape=(len(self._rest), count))
 
     def fit_helpers(self, choose: bool) -> None:
         """Each helper's motion in turn, with the weights and the others as they are."""
         total = len(self._skeleton) + self._helper_count
         equations = NormalEquations(total, 3 * len(self._turns))
-        equations.add(self._design(self._present, total), self._frames.transpose(1, 0, 2).reshape(len(self._rest), -1))
+        equations.add(self._design(self._present, total), self._targets)
         self._helpers, self._motion = fit_in_turn(
             self._skeleton, self._turns, self._helpers, self._own, self._motion, equations, choose=choose
         )
+
+        self._moments = equations.moments
+
+    def drop(self, count: int) -> None:
+        """Leave only the ``count`` most useful helpers: without the others, which move most of their weight least
+        beside their carriers, the error grows least. Their weight goes to their carriers."""
+        bone_count = len(self._skeleton)
+        while self._useful.sum() > count:
+            losses = np.full(self._helper_count, np.inf)
+            for index in np.flatnonzero(self._useful).tolist():
+                part = slice(4 * (bone_count + index), 4 * (bone_count + index) + 4)
+                beside = self._motion[:, bone_count + index] - self._own[:, self._helpers[index].carrier]
+                losses[index] = np.einsum("fij,jk,fik->", beside, self._moments[part, part], beside)
+            least = int(np.argmin(losses))
+            self._useful[least] = self._free[bone_count + least] = False
+            takes_over = sparse.eye(bone_count + self._helper_count).tolil()
+            takes_over[bone_count + least, bone_count + least] = 0.0
+            takes_over[bone_count + least, self._helpers[least].carrier] = 1.0
+            self._present = (self._present @ takes_over.tocsr()).tocsr()
 
     def fit_weights(self) -> None:
         present = self._present + 0.5 * self._earlier
         bones, weights = self._choice.choose(to_rows(self._motion), present.tocsr())
         total = len(self._skeleton) + self._helper_count
         new = weight_matrix(bones, weights * self._budget[self._chosen, None], total)
-        spread = sparse.csr_matrix(
-            (np.ones(len(self._chosen)), (self._chosen, np.arange(len(self._chosen)))),
-            shape=(len(self._rest), len(self._chosen)),
-        )
         kept = np.ones(len(self._rest))
         kept[self._chosen] = 0.0
         held = sparse.diags(1.0 - kept) @ self._held + sparse.diags(kept) @ self._earlier
-        self._present = (held + spread @ new).tocsr()
+        self._present = (held + self._spread() @ new).tocsr()
         self._present.sum_duplicates()
         self._present.eliminate_zeros()
 

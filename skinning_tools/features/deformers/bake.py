@@ -2,32 +2,34 @@
 """Bake Deformers: weights, and driven helper bones, that imitate the modifiers after the armature."""
 
 import time
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
 
 from ...blender import background
 from ...blender.armatures import check_armature
-from ...blender.bodies import deforming_bones
-from ...blender.bone_weights import BoneWeights, locked_bones, notes_on_users, read_bone_weights, write_bone_weights
-from ...blender.character import mesh_meant
-from ...blender.helper_bones.driven import make_driven_bones, plan_driven_bones, rounded
-from ...blender.preconditions import check_unchanged, object_label, unmet
+from ...blender.bone_weights import BoneWeights, locked_bones, notes_on_users, write_bone_weights
+from ...blender.helper_bones.driven import DrivenPlan, make_driven_bones, plan_driven_bones, rounded
+from ...blender.preconditions import check_unchanged, object_label
+from ...blender.put_back import put_back_on_failure
 from ...blender.records import write_record
-from ...blender.skeletons import skeleton_of
-from ...blender.skin_reader import mesh_edges, rest_positions
+from ...blender.skin_reader import mesh_edges
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import vertices_text
 from ...core.errors import BadScene
+from ...core.progress import Progress
 from .earlier_weights import note_weights, store
 from .figures import FIGURES, BakedDeformers, BakeFigures
-from .joint_ranges import joint_ranges
-from .made_poses import made_poses
-from .posed_rig import PosedRig, check_memory, plain, posed_rig
+from .posed_rig import plain, posed_rig
 from .settings import DeformerSettings
-from .teacher import Teacher, teacher_of
+from .subject import Poses, Subject, check_bakeable, poses_of, subject_of
+
+if TYPE_CHECKING:
+    from ...core.imitation.driven_helpers import DrivenHelper
+    from ...core.imitation.imitate import Imitation
 
 # Test poses, beside those that weights are fitted to: their share, and at least so many.
 _TEST_SHARE, _LEAST_TESTS = 6, 10
@@ -37,162 +39,167 @@ _NO_EFFECT = 1e-6
 _LITTLE = 0.1
 
 
-def check_bakeable(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
-    """Raises SkinningError if nothing can be baked for the active object. Cheap enough for a panel."""
-    mesh = mesh_meant(context, active)
-    if mesh is None or mesh.type != "MESH":
-        raise (
-            unmet("NOT_SKINNED", object=mesh)
-            if mesh is not None
-            else unmet("NO_ACTIVE_OBJECT", remedy="Select the mesh that an armature deforms")
-        )
-    teacher_of(context, mesh)
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """What a bake writes: the plan of its helpers; and for the vertices ``rows`` (n,) bones and weights (n, K), which
+    are those of ``skin``."""
+
+    helpers: "list[DrivenHelper]"
+    plan: DrivenPlan
+    skin: BoneWeights
+    rows: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+
+    def write(self, mesh_object: bpy.types.Object) -> None:
+        write_bone_weights(mesh_object, self.skin, self.bones, self.weights, self.rows)
 
 
 def bake_deformers(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
     """Generator: bake the deformers of the mesh by the DeformerSettings ``given``; returns a BakedDeformers, yields
     (fraction, stage). Raises SkinningError, and then changes nothing."""
-    from ...core.imitation.driven_helpers import helper_motion
-    from ...core.imitation.imitate import imitate
-    from ...core.imitation.skeleton import posed
-
     begin, settings = time.perf_counter(), DeformerSettings(**given)
-    check_bakeable(context, active)
-    mesh = mesh_meant(context, active)
-    assert mesh is not None
-    teacher = teacher_of(context, mesh)
-    armature = teacher.armature
+    teacher = check_bakeable(context, active)
     if settings.helper_bones:
-        check_armature(armature)
-    names = deforming_bones(armature)
-    if not names:
-        raise unmet("NO_DEFORMING_BONE", armature=armature)
+        check_armature(teacher.armature)
     tests = max(settings.pose_count // _TEST_SHARE, _LEAST_TESTS)
-    check_memory(mesh, settings.pose_count + tests)
-    before = read_bone_weights(mesh, armature, names)
-    if not before.bound.any():
-        raise unmet("NO_GROUP_OF_A_BONE", object=mesh, armature=armature)
-    skeleton = skeleton_of(armature, names)
-    earlier = note_weights(mesh, names)
-    with posed_rig(context, teacher, names) as rig:
-        rest = rig.in_armature(rest_positions(mesh.data))
-        skin = rest, before.bones, before.weights
-        looking = joint_ranges(context, armature, names, skeleton, skin, rig.mesh)
-        ranges, played, notes = yield from background.part_of(looking, 0.0, 0.05)
-        posing = made_poses(rig, skeleton, ranges, played, settings.pose_count + tests, settings.seed, before)
-        turns, frames, shrunk = yield from background.part_of(posing, 0.05, 0.3, "Posing")
-    motion = posed(skeleton, turns)
-    fitted = slice(0, settings.pose_count)
-    _check_effect(teacher, rest, before, motion, frames)
-    edges = mesh_edges(mesh.data)
-    locked = locked_bones(mesh, names)
-    solving = background.run_in_worker(
-        lambda progress: imitate(
-            rest,
-            edges,
-            frames[fitted],
-            skeleton,
-            turns[fitted],
-            before.bones,
-            before.weights,
-            max_influences=settings.max_influences,
-            helper_count=settings.helper_bones,
-            locked_bones=locked,
-            progress=progress,
-        )
-    )
+    subject = subject_of(teacher, settings.pose_count + tests)
+    mesh = subject.mesh
+    posing = poses_of(context, subject, settings.pose_count + tests, settings.seed)
+    poses = yield from background.part_of(posing, 0.0, 0.3)
+    _check_effect(subject, poses)
+    locked, edges = locked_bones(mesh, subject.names), mesh_edges(mesh.data)
+    solving = background.run_in_worker(partial(_imitation, subject, poses, settings, edges, locked))
     found = yield from background.part_of(solving, 0.3, 0.9)
-    used = np.flatnonzero(np.bincount(found.bones[found.weights > 0], minlength=len(names) + len(found.helpers)))
-    kept = [place - len(names) for place in used.tolist() if place >= len(names)]
-    place = np.zeros(len(names) + len(found.helpers), np.int64)
-    place[: len(names)] = np.arange(len(names))
-    place[[len(names) + index for index in kept]] = len(names) + np.arange(len(kept))
-    helpers = rounded([found.helpers[index] for index in kept])
-    plan = plan_driven_bones(armature, [mesh], names, skeleton.parents, helpers)
-    after = BoneWeights(
-        (*names, *plan.names),
-        before.bones,
-        before.weights,
-        before.totals,
-        np.concatenate([before.locked, np.zeros(len(plan.names), bool)]),
-    )
-    rows = np.flatnonzero(found.changed)
-    bones, weights = place[found.bones], found.weights
-    added = [(spec.name, np.asarray(spec.matrix)) for spec, _ in plan.specs if spec.name in plan.names]
-    everything = np.concatenate([motion, helper_motion(helpers, turns, motion)], axis=1)
-    with posed_rig(context, teacher, names, added) as rig, plain(rig) as probe:
-        write_bone_weights(probe, after, bones[rows], weights[rows], rows)
-        measuring = _imitated(rig, rest, before, motion, frames, everything, settings.pose_count)
-        share, trained = yield from background.part_of(measuring, 0.9, 1.0, "Measuring")
+    solution = _solution(subject, found)
+    measuring = _imitated(context, subject, poses, solution, settings.pose_count)
+    share, trained = yield from background.part_of(measuring, 0.9, 1.0, "Measuring")
     if share <= 0:
         raise BadScene(
             f"No weights bring {object_label(mesh)} closer to what {teacher.what} makes of it. Allow more influences, "
             "or add helper bones"
         )
-    check_unchanged(mesh, len(rest))
-    make_driven_bones(context, armature, plan)
-    write_bone_weights(mesh, after, bones[rows], weights[rows], rows)
-    made = tuple(name for name in after.names if name in mesh.vertex_groups and name not in earlier.groups)
-    switches = teacher.switch_off()
-    store(mesh, replace(earlier, made=made, helpers=plan.names), switches)
-    forget_figures(mesh)
-    mesh.data.update()
+    check_unchanged(mesh, len(poses.rest))
     record = BakeFigures(
         what=teacher.what,
-        armature=armature.name,
+        armature=subject.armature.name,
         imitated=share,
         at_training=trained,
         poses=settings.pose_count,
         tests=tests,
-        helpers=len(helpers),
-        influences=int(np.count_nonzero(weights, axis=1).max(initial=1)),
-        shrunk=shrunk,
+        helpers=len(solution.helpers),
+        influences=int(np.count_nonzero(solution.weights, axis=1).max(initial=1)),
+        shrunk=poses.shrunk,
     )
+    with put_back_on_failure(context, [mesh], subject.armature):
+        _write(context, subject, solution, record)
+    remarks = (*_remarks(subject, record, settings), *poses.notes, *notes_on_users(mesh))
+    return BakedDeformers(mesh.name, len(solution.rows), record, remarks, time.perf_counter() - begin)
+
+
+def _imitation(
+    subject: Subject,
+    poses: Poses,
+    settings: DeformerSettings,
+    edges: np.ndarray,
+    locked: np.ndarray,
+    progress: Progress,
+) -> "Imitation":
+    from ...core.imitation.imitate import imitate
+
+    return imitate(
+        poses.rest,
+        edges,
+        poses.frames[: settings.pose_count],
+        subject.skeleton,
+        poses.turns[: settings.pose_count],
+        subject.weights.bones,
+        subject.weights.weights,
+        max_influences=settings.max_influences,
+        helper_count=settings.helper_bones,
+        locked_bones=locked,
+        progress=progress,
+    )
+
+
+def _solution(subject: Subject, found: "Imitation") -> _Solution:
+    """The helpers that move vertices, and the weights with these alone."""
+    own, before = len(subject.names), subject.weights
+    used = np.bincount(found.bones[found.weights > 0], minlength=own + len(found.helpers))[own:]
+    kept = np.flatnonzero(used)
+    place = np.zeros(own + len(found.helpers), np.int64)
+    place[:own] = np.arange(own)
+    place[own + kept] = own + np.arange(len(kept))
+    helpers = rounded([found.helpers[index] for index in kept.tolist()])
+    plan = plan_driven_bones(subject.armature, [subject.mesh], subject.names, subject.skeleton.parents, helpers)
+    skin = replace(
+        before,
+        names=(*subject.names, *plan.names),
+        locked=np.concatenate([before.locked, np.zeros(len(plan.names), bool)]),
+    )
+    rows = np.flatnonzero(found.changed)
+    return _Solution(helpers, plan, skin, rows, place[found.bones[rows]], found.weights[rows])
+
+
+def _write(context: bpy.types.Context, subject: Subject, solution: _Solution, record: BakeFigures) -> None:
+    mesh, plan = subject.mesh, solution.plan
+    earlier = note_weights(mesh, subject.names)
+    make_driven_bones(context, subject.armature, plan)
+    solution.write(mesh)
+    made = tuple(name for name in solution.skin.names if name in mesh.vertex_groups and name not in earlier.groups)
+    switches = subject.teacher.switch_off()
+    store(mesh, replace(earlier, made=made, helpers=plan.names), switches)
+    forget_figures(mesh)
     write_record(mesh.data, FIGURES, record)
-    remarks = [*notes, *notes_on_users(mesh), f"{teacher.what} off, earlier weights kept for Restore Weights"]
-    if share < _LITTLE:
+    mesh.data.update()
+
+
+def _remarks(subject: Subject, record: BakeFigures, settings: DeformerSettings) -> list[str]:
+    remarks = [f"{record.what} off, earlier weights kept for Restore Weights"]
+    if record.imitated < _LITTLE:
         remarks.insert(0, "almost nothing is imitated: use Restore Weights, or add helper bones")
-    unbound = int(np.count_nonzero(~before.bound))
+    unbound = int(np.count_nonzero(~subject.weights.bound))
     if unbound:
         remarks.append(f"{vertices_text(unbound)} without weights stay so")
-    if len(helpers) < settings.helper_bones:
-        remarks.append(f"{settings.helper_bones - len(helpers)} more helper bones would not help")
-    return BakedDeformers(mesh.name, len(rows), record, tuple(remarks), time.perf_counter() - begin)
+    if record.helpers < settings.helper_bones:
+        remarks.append(f"{settings.helper_bones - record.helpers} more helper bones would not help")
+    return remarks
 
 
-def _check_effect(
-    teacher: Teacher, rest: np.ndarray, before: BoneWeights, motion: np.ndarray, frames: np.ndarray
-) -> None:
+def _check_effect(subject: Subject, poses: Poses) -> None:
     from ...core.deform import skin_frame
+    from ...core.imitation.skeleton import posed
 
-    size = np.linalg.norm(np.ptp(rest, axis=0))
-    for each, wanted in zip(motion, frames, strict=True):
-        apart = skin_frame(rest, before.bones, before.weights, each) - wanted
+    size, weights = np.linalg.norm(np.ptp(poses.rest, axis=0)), subject.weights
+    for turns, wanted in zip(poses.turns, poses.frames, strict=True):
+        motion = posed(subject.skeleton, turns[None])[0]
+        apart = skin_frame(poses.rest, weights.bones, weights.weights, motion) - wanted
         if np.sqrt((apart**2).sum(axis=1).mean()) > _NO_EFFECT * size:
             return
     raise BadScene(
-        f"{teacher.what} moves no vertex of {object_label(teacher.mesh)} in any pose, so there is nothing to bake. "
-        "Check the settings of the modifiers"
+        f"{subject.teacher.what} moves no vertex of {object_label(subject.mesh)} in any pose, so there is nothing to "
+        "bake. Check the settings of the modifiers"
     )
 
 
 def _imitated(
-    rig: PosedRig,
-    rest: np.ndarray,
-    before: BoneWeights,
-    motion: np.ndarray,
-    frames: np.ndarray,
-    everything: np.ndarray,
-    pose_count: int,
+    context: bpy.types.Context, subject: Subject, poses: Poses, solution: _Solution, pose_count: int
 ) -> "background.Steps[tuple[float, float]]":
     """Generator: the share of the effect that the rig's plain mesh has, at the test poses and at the others."""
     from ...core.deform import skin_frame
+    from ...core.imitation.driven_helpers import helper_motion
+    from ...core.imitation.skeleton import posed
 
-    sums = np.zeros((2, 2))
-    for row, (each, wanted) in enumerate(zip(motion, frames, strict=True)):
-        part = int(row < pose_count)
-        sums[part, 0] += ((rig.shape(everything[row]) - wanted) ** 2).sum()
-        sums[part, 1] += ((skin_frame(rest, before.bones, before.weights, each) - wanted) ** 2).sum()
-        yield (row + 1) / len(frames), ""
+    plan, weights, sums = solution.plan, subject.weights, np.zeros((2, 2))
+    added = [(spec.name, np.asarray(spec.matrix)) for spec, _ in plan.specs if spec.name in plan.names]
+    motion = posed(subject.skeleton, poses.turns)
+    everything = np.concatenate([motion, helper_motion(solution.helpers, poses.turns, motion)], axis=1)
+    with posed_rig(context, subject.teacher, subject.names, added) as rig, plain(rig) as probe:
+        solution.write(probe)
+        for row, (each, wanted) in enumerate(zip(motion, poses.frames, strict=True)):
+            part = int(row < pose_count)
+            sums[part, 0] += ((rig.shape(everything[row]) - wanted) ** 2).sum()
+            sums[part, 1] += ((skin_frame(poses.rest, weights.bones, weights.weights, each) - wanted) ** 2).sum()
+            yield (row + 1) / len(motion), ""
     left = np.sqrt(sums[:, 0] / np.maximum(sums[:, 1], 1e-300))
     return float(1.0 - left[0]), float(1.0 - left[1])

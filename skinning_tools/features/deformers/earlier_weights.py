@@ -107,13 +107,14 @@ def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None)
     assert active is not None
     earlier = read_record(active.data, EARLIER, EarlierWeights)
     switches = read_record(active.data, SWITCHES, Switches)
-    if earlier is None or switches is None or len(earlier.vertices) != len(earlier.weights):
-        raise BadScene(f"The stored weights of {object_label(active)} are damaged. Undo, or bind the mesh again")
+    if earlier is None or switches is None:
+        raise _damaged(active)
     if not has_checksum(earlier.shape, *_faces(active)):
         raise BadMesh(
             f"The mesh of {object_label(active)} was edited after the bake, so its earlier weights no longer fit its "
             "vertices. Undo that, or bind the mesh again"
         )
+    columns = _columns(active, earlier, switches)
     armature = armature_of(active)
     helpers, users = [], dict[str, None]()
     if armature is not None and earlier.helpers:
@@ -127,8 +128,6 @@ def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None)
                 helpers.append(helper)
         if helpers:
             check_armature(armature)
-    columns = np.full((len(earlier.groups), len(active.data.vertices)), ABSENT, np.float32)
-    columns[list(earlier.columns), list(earlier.vertices)] = earlier.weights
     if helpers:
         # First what may fail. No mesh gets their weights: this one has earlier ones.
         remove_helpers(context, armature, helpers, [])
@@ -142,6 +141,26 @@ def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None)
     active.data.update()
     modifiers = (*(["Preserve Volume"] if switches.preserved else []), *switches.names)
     return Restored(active.name, modifiers, sum(len(helper.skin) for helper in helpers), tuple(users))
+
+
+def _columns(mesh_object: bpy.types.Object, earlier: EarlierWeights, switches: Switches) -> np.ndarray:
+    """(G, N) the stored weights. Raises BadScene if they cannot be those of the mesh."""
+    columns = np.full((len(earlier.groups), len(mesh_object.data.vertices)), ABSENT, np.float32)
+    places = np.array([earlier.columns, earlier.vertices]) if len(earlier.columns) == len(earlier.vertices) else None
+    if (
+        places is None
+        or len(earlier.weights) != places.shape[1]
+        or (places < 0).any()
+        or (places >= np.array(columns.shape)[:, None]).any()
+        or not len(switches.names) == len(switches.viewport) == len(switches.render)
+    ):
+        raise _damaged(mesh_object)
+    columns[places[0].astype(int), places[1].astype(int)] = earlier.weights
+    return columns
+
+
+def _damaged(mesh_object: bpy.types.Object) -> BadScene:
+    return BadScene(f"The stored weights of {object_label(mesh_object)} are damaged. Undo, or bind the mesh again")
 
 
 def _faces(mesh_object: bpy.types.Object) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SavesFile, SkinningJob
 from . import bake, earlier_weights, training
 from .settings import DeformerSettings, RestoreSettings, TrainingSettings
+from .subject import check_bakeable
 
 
 class SKINNING_OT_bake_deformers(Checked, SkinningJob, bpy.types.Operator):
@@ -21,7 +22,7 @@ armature at random poses. These are then off, and the earlier weights are kept""
 
     settings = DeformerSettings
     work = staticmethod(bake.bake_deformers)
-    require = staticmethod(bake.check_bakeable)
+    require = staticmethod(check_bakeable)
 
 
 class SKINNING_OT_restore_weights(Checked, AtOnce, bpy.types.Operator):
@@ -46,7 +47,7 @@ cache, to train a learned deformer"""
 
     filename_ext = ".pc2"
     settings = TrainingSettings
-    require = staticmethod(bake.check_bakeable)
+    require = staticmethod(check_bakeable)
 
     @staticmethod
     def work(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> training.TrainingSet:

@@ -10,10 +10,10 @@ from ...blender.job_checks import reason_not_to_work
 from ...blender.records import read_record
 from ...ui.drawing import SidebarPanel, draw_button, draw_failure, draw_job, draw_rows, idle_column, split_layout
 from ...ui.groups import WEIGHTS
-from .bake import check_bakeable
 from .earlier_weights import check_restorable
 from .figures import FIGURES, BakeFigures
 from .settings import DeformerSettings
+from .subject import check_bakeable
 from .teacher import EARLIER
 
 

@@ -14,23 +14,13 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
-from ...blender.bodies import deforming_bones
-from ...blender.bone_weights import read_bone_weights
-from ...blender.character import mesh_meant
 from ...blender.figures import Figure, Result
 from ...blender.point_cache import CACHE, point_cache
 from ...blender.pose_keys import key_transforms
-from ...blender.preconditions import unmet
-from ...blender.skeletons import skeleton_of
-from ...blender.skin_reader import rest_positions
 from ...blender.written_files import claim_named
 from ...core.errors import BadScene
-from .bake import check_bakeable
-from .joint_ranges import joint_ranges
-from .made_poses import made_poses
-from .posed_rig import check_memory, posed_rig
 from .settings import TrainingSettings
-from .teacher import teacher_of
+from .subject import check_bakeable, poses_of, subject_of
 
 _ENDING = ".pc2"
 # The first frame is the rest pose.
@@ -80,46 +70,30 @@ def save_training_set(
     """
     begin, settings = time.perf_counter(), TrainingSettings(**given)
     target = claim_named(filepath, CACHE, _ENDING)
-    check_bakeable(context, active)
-    mesh = mesh_meant(context, active)
-    assert mesh is not None
-    teacher = teacher_of(context, mesh)
-    armature, names = teacher.armature, deforming_bones(teacher.armature)
-    if not names:
-        raise unmet("NO_DEFORMING_BONE", armature=armature)
+    teacher, count = check_bakeable(context, active), settings.pose_count
+    subject = subject_of(teacher, count)
+    mesh, armature, names = subject.mesh, subject.armature, subject.names
     _check_free(armature, names)
-    count = settings.pose_count
-    check_memory(mesh, count)
-    weights = read_bone_weights(mesh, armature, names)
-    if not weights.bound.any():
-        raise unmet("NO_GROUP_OF_A_BONE", object=mesh, armature=armature)
-    skeleton = skeleton_of(armature, names)
-    with posed_rig(context, teacher, names) as rig:
-        rest = rig.in_armature(rest_positions(mesh.data))
-        skin = rest, weights.bones, weights.weights
-        looking = joint_ranges(context, armature, names, skeleton, skin, rig.mesh)
-        ranges, played, notes = yield from background.part_of(looking, 0.0, 0.1)
-        posing = made_poses(rig, skeleton, ranges, played, count, settings.seed, weights)
-        turns, frames, shrunk = yield from background.part_of(posing, 0.1, 0.95, "Posing")
-        still = np.tile([1.0, 0.0, 0.0, 0.0], (1, len(names), 1))
-        at_rest = rig.shape(np.tile(np.eye(3, 4), (len(names), 1, 1)))
-        back = np.linalg.inv(rig.to_armature)
+    posing = poses_of(context, subject, count, settings.seed)
+    poses = yield from background.part_of(posing, 0.0, 0.95)
+    still = np.tile([1.0, 0.0, 0.0, 0.0], (1, len(names), 1))
+    back = np.linalg.inv(poses.to_armature)
     owner = {"mesh": mesh.name, "armature": armature.name, "seed": settings.seed}
-    with point_cache(target, owner, frames.shape[1], count + 1) as write:
-        for shape in (at_rest, *frames):
+    with point_cache(target, owner, len(poses.rest), count + 1) as write:
+        for shape in (poses.still, *poses.frames):
             write(shape @ back[:3, :3].T + back[:3, 3])
     # Last, since nothing after it fails.
-    action = _write_action(context, armature, f"{mesh.name}_training", names, np.concatenate([still, turns]))
+    action = _write_action(context, armature, f"{mesh.name}_training", names, np.concatenate([still, poses.turns]))
     return TrainingSet(
         mesh.name,
         armature.name,
         action.name,
         teacher.what,
         count,
-        frames.shape[1],
-        shrunk,
+        len(poses.rest),
+        poses.shrunk,
         target.path,
-        tuple(notes),
+        poses.notes,
         time.perf_counter() - begin,
     )
 

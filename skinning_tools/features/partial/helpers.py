@@ -19,6 +19,7 @@ from ...blender.data_blocks import free_name
 from ...blender.helper_bones.bones import taken_names
 from ...blender.helper_bones.shared_again import weights_beside
 from ...blender.preconditions import check_unchanged, object_label
+from ...blender.put_back import put_back_on_failure
 from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
@@ -107,10 +108,11 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
         if meter_before is None or not meter.e_rms < meter_before.e_rms:
             raise _no_help(parts, settings.driven)
         check_unchanged(parts.mesh, len(rest))
-        notes += new.apply()
-    write_bone_weights(parts.mesh, after, bones[rows], helpers.weights[rows], rows)
-    forget_figures(parts.mesh)
-    parts.mesh.data.update()
+        with put_back_on_failure(context, [parts.mesh], parts.armature):
+            notes += new.apply()
+            write_bone_weights(parts.mesh, after, bones[rows], helpers.weights[rows], rows)
+            forget_figures(parts.mesh)
+            parts.mesh.data.update()
     if len(kept) < settings.bone_count:
         notes.append(f"{settings.bone_count - len(kept)} more would not lower the error")
     done = f"{counted(len(kept), 'driven helper bone' if settings.driven else 'helper bone')} added to "
