@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bake Deformers: weights and driven helper bones imitate modifiers, and everything can be taken back."""
 
+import json
 from functools import partial
 from itertools import pairwise
 
 import bpy
 import numpy as np
 import pytest
-from mathutils import Quaternion
+from mathutils import Matrix, Quaternion
 
 from skinning_tools import command_line
 from skinning_tools.blender.records import read_record
@@ -97,7 +98,25 @@ def test_weights_imitate_and_can_be_restored(tube):
     assert not [key for key in list(ob.data.keys()) if key.startswith("skinning_")]
 
 
-def test_driven_helpers_imitate_more_without_scripts_and_are_removed_again(tube):
+def by_table(table, helper, rig) -> np.ndarray:
+    """(4, 4): the matrix of a helper bone in the armature, from a saved table and the bones as they stand."""
+    rest = {each["name"]: np.array(each["rest"]) for each in (*table["joints"], *table["helpers"])}
+    bones = rig.pose.bones
+    products = []
+    for name in helper["joints"]:
+        joint = next(each for each in table["joints"] if each["name"] == name)
+        at_rest = np.linalg.inv(np.array(rig.data.bones[joint["parent"]].matrix_local)) @ rest[name]
+        turned = np.linalg.inv(np.array(bones[joint["parent"]].matrix)) @ np.array(bones[name].matrix)
+        parts = dict(zip("wxyz", Matrix(np.linalg.inv(at_rest) @ turned).to_quaternion(), strict=True))
+        products += [parts[first] * parts[second] for first, second in table["products"]]
+    local = Quaternion((1.0, *np.array(helper["rotation"]) @ products)).normalized().to_matrix().to_4x4()
+    local.translation = np.array(helper["location"]) @ products
+    parent = helper["parent"]
+    at_rest = np.linalg.inv(np.array(rig.data.bones[parent].matrix_local)) @ rest[helper["name"]]
+    return np.array(bones[parent].matrix) @ at_rest @ np.array(local)
+
+
+def test_driven_helpers_imitate_more_without_scripts_and_are_removed_again(tube, tmp_path):
     ob, rig = tube
     target, plain = copies(ob)
     before = weights_of(ob)
@@ -113,6 +132,12 @@ def test_driven_helpers_imitate_more_without_scripts_and_are_removed_again(tube)
     assert max(len(curve.driver.expression) for curve in drivers) <= 250
     found = imitated(ob, target, plain, rig)
     assert found > by_weights + 0.1
+    refusals.finished("save_helper_table", filepath=str(tmp_path / "helpers.json"))
+    table = json.loads((tmp_path / "helpers.json").read_text("utf-8"))
+    assert (table["schema"], table["schema_version"]) == ("skinning_tools.driven_helpers", 1)
+    assert [each["name"] for each in table["helpers"]] == helpers
+    for each in table["helpers"]:
+        np.testing.assert_allclose(rig.pose.bones[each["name"]].matrix, by_table(table, each, rig), atol=1e-5)
     for bone in rig.pose.bones:
         bone.rotation_quaternion = (1, 0, 0, 0)
     bpy.context.view_layer.update()
@@ -121,6 +146,7 @@ def test_driven_helpers_imitate_more_without_scripts_and_are_removed_again(tube)
     assert weights_of(ob) == before
     assert [bone.name for bone in rig.data.bones] == list(BONES)
     assert rig.animation_data is None
+    refusals.refused("save_helper_table", "no helper bones that joints drive", filepath=str(tmp_path / "other.json"))
 
 
 def test_helpers_stay_for_a_duplicate(tube, capfd):

@@ -18,6 +18,8 @@ import numpy as np
 from ..actions import bone_path
 from ..armatures import NewBone
 from ..data_blocks import free_name
+from ..drivers import new_driver, read_property, read_rotation
+from ..records import write_record
 from .bones import make_helper_bones, taken_names
 from .records import AIM, SKIN, SOLVED, BoneRecord, mark_made_animation, next_number
 
@@ -25,37 +27,56 @@ if TYPE_CHECKING:
     from ...core.imitation.driven_helpers import DrivenHelper
 
 HELPER_PREFIX, AIM_PREFIX = "HLP-", "MCH-"
+# On a helper's bone: its DrivenRecord.
+DRIVEN = "skinning_driven"
 # Blender cuts expressions above 255 characters.
 _LONGEST = 250
 # Variables of each of a helper's joints; the names of parts of sums.
-_NAMES = ("wxyz", "abcd", "efgh")
+_NAMES = ("wxyz", "abcd", "efgh", "ijkl", "mnop")
 _PART = "sum_{0}{1}"
 # The length of a helper relative to its carrier.
 _LENGTH = 0.3
 _CHANNELS = (*(("location", axis) for axis in range(3)), *(("rotation_quaternion", axis + 1) for axis in range(3)))
 
 
+@dataclass(frozen=True)
+class DrivenRecord:
+    """On a helper's bone: the bones whose local rotation is that of its J joints, and for location x y z and rotation
+    x y z in turn the coefficients of their 9 J products."""
+
+    joints: tuple[str, ...]
+    coefficients: tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class DrivenPlan:
     """specs: the bones to make. names: of the helpers, in their order. sources: the bones whose local rotation is that
     of each joint. copies: the bones that copy the rotation of a joint, by name. expressions: for each helper and
-    channel the parts of the sum, the last of which is the channel's own."""
+    channel the parts of the sum, the last of which is the channel's own. records: of the helpers."""
 
     specs: list[tuple[NewBone, BoneRecord]]
     names: tuple[str, ...]
     sources: list[tuple[str, ...]]
     copies: dict[str, str]
     expressions: list[list[list[str]]]
+    records: list[DrivenRecord]
 
 
-def rounded(helpers: "Sequence[DrivenHelper]") -> "list[DrivenHelper]":
+def rounded(
+    armature: bpy.types.Object, bone_names: Sequence[str], helpers: "Sequence[DrivenHelper]"
+) -> "list[DrivenHelper]":
     """The helpers with the coefficients that the drivers have."""
-    return [
-        replace(
-            helper, coefficients=np.vectorize(lambda number: float(_text(number)), otypes=[float])(helper.coefficients)
-        )
-        for helper in helpers
-    ]
+    found = []
+    for helper in helpers:
+        along = _axes(armature.data.bones[bone_names[helper.carrier]])
+        numbers = np.vectorize(lambda number: float(_text(number)), otypes=[float])(helper.coefficients @ along)
+        found.append(replace(helper, coefficients=numbers @ along.T))
+    return found
+
+
+def _axes(carrier: bpy.types.Bone) -> np.ndarray:
+    """(6, 6): from shift and rotation along the axes of the bone to those of the armature."""
+    return np.kron(np.eye(2), np.array(carrier.matrix_local, dtype=np.float64)[:3, :3])
 
 
 def plan_driven_bones(
@@ -69,7 +90,7 @@ def plan_driven_bones(
     (P,). Changes nothing."""
     taken = taken_names(armature, meshes)
     data, number = armature.data, next_number(armature, meshes)
-    specs, names, sources, expressions = [], [], [], []
+    specs, names, sources, expressions, records = [], [], [], [], []
     copies: dict[str, str] = {}
     source_of: dict[int, str] = {}
     digits = max(2, len(str(len(helpers))))
@@ -98,10 +119,11 @@ def plan_driven_bones(
         specs += [(spec, BoneRecord(SOLVED, number + index, AIM)) for spec in added]
         specs.append((NewBone(name, carrier.name, matrix, _LENGTH * carrier.length, True), record))
         sources.append(tuple(source_of[joint] for joint in helper.joints))
-        along = matrix[:3, :3]
-        own_axes = np.hstack([helper.coefficients[:, :3] @ along, helper.coefficients[:, 3:] @ along])
-        expressions.append([_parts(own_axes[:, channel]) for channel in range(6)])
-    return DrivenPlan(specs, tuple(names), sources, copies, expressions)
+        own_axes = (helper.coefficients @ _axes(carrier)).T
+        expressions.append([_parts(numbers) for numbers in own_axes])
+        written = tuple(float(_text(number)) for number in own_axes.ravel())
+        records.append(DrivenRecord(sources[-1], written))
+    return DrivenPlan(specs, tuple(names), sources, copies, expressions, records)
 
 
 def make_driven_bones(context: bpy.types.Context, armature: bpy.types.Object, plan: DrivenPlan) -> None:
@@ -112,29 +134,22 @@ def make_driven_bones(context: bpy.types.Context, armature: bpy.types.Object, pl
         constraint.target, constraint.subtarget = armature, name
     if armature.animation_data is None and plan.names:
         mark_made_animation(armature, plan.names[0])
-    for name, sources, channels in zip(plan.names, plan.sources, plan.expressions, strict=True):
+    for name, sources, channels, record in zip(plan.names, plan.sources, plan.expressions, plan.records, strict=True):
+        write_record(armature.data.bones[name], DRIVEN, record)
         bone = armature.pose.bones[name]
-        properties: dict[str, str] = {}
-        for channel, parts in enumerate(channels):
-            for place, text in enumerate(parts[:-1]):
-                key = _PART.format("xyzuvw"[channel], place)
-                bone[key], properties[key] = 0.0, text
-        for key, text in properties.items():
-            _fill(bone.driver_add(f'["{key}"]'), armature, name, sources, text, ())
+        parts = {
+            _PART.format("xyzuvw"[channel], place): text
+            for channel, texts in enumerate(channels)
+            for place, text in enumerate(texts[:-1])
+        }
+        for key, text in parts.items():
+            bone[key] = 0.0
+            _fill(new_driver(bone, f'["{key}"]'), armature, name, sources, text, ())
         # Channel by channel of one array: Blender writes whole arrays.
-        for channel, (path, axis) in enumerate(_CHANNELS):
-            parts = channels[channel]
-            if not parts:
-                continue
-            keys = [_PART.format("xyzuvw"[channel], place) for place in range(len(parts) - 1)]
-            _fill(
-                bone.driver_add(path, axis),
-                armature,
-                name,
-                sources,
-                "".join([*(f"{key}+" for key in keys), parts[-1]]),
-                keys,
-            )
+        for (path, axis), letter, texts in zip(_CHANNELS, "xyzuvw", channels, strict=True):
+            if texts:
+                keys = [_PART.format(letter, place) for place in range(len(texts) - 1)]
+                _fill(new_driver(bone, path, axis), armature, name, sources, "+".join([*keys, texts[-1]]), keys)
 
 
 def _hangs_from(bone: bpy.types.Bone, above: str) -> bool:
@@ -173,31 +188,19 @@ def _text(number: float) -> str:
 
 
 def _fill(
-    curve: bpy.types.FCurve,
+    driver: bpy.types.Driver,
     armature: bpy.types.Object,
     name: str,
     sources: Sequence[str],
     text: str,
     keys: Sequence[str],
 ) -> None:
-    for modifier in list(curve.modifiers):
-        curve.modifiers.remove(modifier)
-    driver = curve.driver
-    driver.type = "SCRIPTED"
     for key in keys:
-        variable = driver.variables.new()
-        variable.name = key
-        variable.targets[0].id, variable.targets[0].data_path = armature, f'{bone_path(name)}["{key}"]'
+        read_property(driver, key, armature, f'{bone_path(name)}["{key}"]')
     for letters, source in zip(_NAMES, sources, strict=False):
         for letter, channel in zip(letters, "WXYZ", strict=True):
-            if not _uses(text, letter):
-                continue
-            variable = driver.variables.new()
-            variable.name, variable.type = letter, "TRANSFORMS"
-            target = variable.targets[0]
-            target.id, target.bone_target = armature, source
-            target.transform_type, target.rotation_mode = f"ROT_{channel}", "QUATERNION"
-            target.transform_space = "LOCAL_SPACE"
+            if _uses(text, letter):
+                read_rotation(driver, letter, armature, source, channel)
     driver.expression = text
 
 

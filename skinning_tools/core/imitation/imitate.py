@@ -39,7 +39,7 @@ _MORE, _DROPPING = 1.5, (6, 36)
 # the poses do not.
 _PULL = 2e-2
 # A difference below this share of the largest coordinate, or of the mesh's diagonal, is rounding: there is nothing to
-# imitate, and the pull counts as for it.
+# imitate.
 _ROUNDING = 1e-6
 
 
@@ -90,6 +90,8 @@ def imitate(
     locked = np.zeros(bone_count, bool) if locked_bones is None else np.asarray(locked_bones, bool)
     given = skeleton, turns, max_influences, locked
     solver = _Solver(rest, edges, frames, bones, weights, *given, helper_count)
+    if solver.idle:
+        return solver.result(progress)
     if helper_count:
         sample, nearest = solver.sample()
         near = cKDTree(rest[sample]).query(rest[sample], min(_NEAR, len(sample)))[1].reshape(len(sample), -1)
@@ -164,7 +166,7 @@ class _Solver:
         near = sparse.diags(1.0 / np.maximum(self._budget, 1e-4)) @ (self._earlier - self._held)
         largest = max(1.0, float(np.abs(self._frames).max()))
         self._rounding = self._frames.size * (_ROUNDING * largest) ** 2
-        pull = _PULL * max(self._before, self._rounding) / len(rest)
+        pull = _PULL * self._before / len(rest)
         self._choice = NearbyWeights(self._points, data, edges, self._chosen, near.tocsr(), free, room, pull)
 
     def _design(self, weights: sparse.csr_matrix, bone_count: int) -> np.ndarray:
@@ -178,6 +180,11 @@ class _Solver:
             float(((skin_frame(self._rest, bones, weights, motion) - wanted) ** 2).sum())
             for motion, wanted in zip(self._motion, self._frames, strict=True)
         )
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to imitate."""
+        return self._before <= self._rounding
 
     def sample(self) -> tuple[np.ndarray, np.ndarray]:
         """Evenly spread vertices whose weights may change, ascending; and for each vertex its nearest among them."""
@@ -282,7 +289,7 @@ class _Solver:
         changed = np.zeros(len(self._rest), bool)
         changed[self._chosen] = True
         helpers = [helper.scaled(self._size) for helper in self._helpers]
-        share = 1.0 - np.sqrt(after / self._before) if self._before > self._rounding else 0.0
+        share = 0.0 if self.idle else 1.0 - np.sqrt(after / self._before)
         return Imitation(bones, weights, changed, helpers, float(share))
 
 

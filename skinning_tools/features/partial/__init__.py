@@ -20,6 +20,7 @@ FEATURE = Feature(
             "skinning.solve_again",
             "skinning.add_helper_bones",
             "skinning.remove_helper_bones",
+            "skinning.save_helper_table",
         ),
         POSE: (
             "skinning.solve_again",

@@ -94,8 +94,8 @@ class DrivenBones:
         helpers: "Sequence[DrivenHelper]",
     ):
         self._context, self._parts, self._reading = context, parts, reading
-        placed = rounded([helper.within(drive.to_armature) for helper in helpers])
         names, parents = reading.weights.names, drive.skeleton.parents
+        placed = rounded(parts.armature, names, [helper.within(drive.to_armature) for helper in helpers])
         self._plan = plan_driven_bones(parts.armature, [parts.mesh], names, parents, placed)
         self.names = self._plan.names
 

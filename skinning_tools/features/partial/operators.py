@@ -2,10 +2,11 @@
 """The operators that solve for an existing rig: weights, motion, and helper bones and their removal."""
 
 import bpy
+from bpy.props import StringProperty
 
 from ...ui.boundary import Checked
-from ...ui.jobs import AtOnce, SkinningJob
-from . import again, helper_removal, helpers, motion, weights
+from ...ui.jobs import AtOnce, SavesFile, SkinningJob
+from . import again, helper_removal, helper_table, helpers, motion, weights
 from .settings import AgainSettings, HelperSettings, MotionSettings, RemovalSettings, WeightSettings
 
 
@@ -71,10 +72,24 @@ weights go to the other bones of the same vertices"""
     work = staticmethod(helper_removal.remove_helper_bones)
 
 
+class SKINNING_OT_save_helper_table(Checked, SavesFile, bpy.types.Operator):
+    """Save what each driven helper bone of the armature does as the joints turn, for the pose drivers of engines"""
+
+    bl_idname = "skinning.save_helper_table"
+    bl_label = "Save Helper Table"
+
+    filename_ext = ".json"
+    filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
+
+    require = staticmethod(helper_table.driven_rig)
+    work = staticmethod(helper_table.save_table)
+
+
 registry = [
     SKINNING_OT_solve_weights,
     SKINNING_OT_solve_transforms,
     SKINNING_OT_solve_again,
     SKINNING_OT_add_helper_bones,
     SKINNING_OT_remove_helper_bones,
+    SKINNING_OT_save_helper_table,
 ]

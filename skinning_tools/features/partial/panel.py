@@ -8,6 +8,7 @@ import bpy
 from ...blender import background
 from ...blender.character import target_mesh
 from ...blender.figures import rows_of_panel
+from ...blender.helper_bones.driven import DRIVEN
 from ...blender.helper_bones.records import SOLVED, find_helpers
 from ...blender.job_checks import active_object, reason_not_to_work
 from ...blender.records import read_record
@@ -139,6 +140,8 @@ def _draw_removal(layout: bpy.types.UILayout, context: bpy.types.Context, job: b
     layout.label(text=f"{armature.name}: {translated(counted(count, 'helper bone'))}", icon="BONE_DATA")
     text = "Remove Helper Bones"
     draw_button(layout, context, "skinning.remove_helper_bones", text, "X", reason).armature = armature.name
+    if any(DRIVEN in bone for bone in armature.data.bones):
+        draw_button(layout, context, "skinning.save_helper_table", "Save Helper Table", "EXPORT", "")
 
 
 def _draw_figures(layout: bpy.types.UILayout, context: bpy.types.Context, figures: PartialFigures) -> None:
