@@ -2,7 +2,7 @@
 """Helper bones whose place beside their carrier is a quadratic function of joints' rotations.
 
 The nine products of a quaternion's components that vanish at rest (x w, y w, z w, x², y², z², x y, x z, y z) are the
-same for q and −q, and smooth over all rotations. A helper takes up to five joints near its carrier: those that explain
+same for q and −q, and smooth over all rotations. A helper takes a few joints near its carrier: those that explain
 its motion best. Nothing is added at rest, so the helper rests where it was made.
 """
 
@@ -22,7 +22,7 @@ _RIDGE, _HOLD = 1e-3, 1e-3
 # A further joint must explain this share of a helper's motion, and in each channel this one: less costs more time in
 # every update than it is worth.
 _WORTH_A_JOINT, _WORTH_A_CHANNEL = 0.005, 0.002
-_MOST_JOINTS, _STEPS_AWAY, _MOST_CANDIDATES = 5, 3, 30
+_STEPS_AWAY, _MOST_CANDIDATES = 3, 30
 # A helper with a smaller sum of squared weights stays as it is.
 _LEAST_MASS = 1e-6
 
@@ -88,12 +88,13 @@ def fit_in_turn(
     equations: NormalEquations,
     *,
     choose: bool,
+    most_joints: int,
     importance: np.ndarray | None = None,
 ) -> tuple[list[DrivenHelper], np.ndarray]:
     """The helpers, each in turn fitted to what the others leave to it by the equations, and the new motion.
 
     own (F, P, 3, 4): motion of the skeleton. motion (F, M, 3, 4): of all bones of the equations, the helpers last.
-    choose: whether the helpers choose their joints anew. importance (F,): of the frames.
+    choose: whether the helpers choose their joints anew, ``most_joints`` each. importance (F,): of the frames.
     """
     helpers, motion = list(helpers), motion.copy()
     rows, first = to_rows(motion), motion.shape[1] - len(helpers)
@@ -110,7 +111,8 @@ def fit_in_turn(
             own[:, helper.carrier],
             from_rows(seen)[:, 0],
             moment,
-            None if choose or not helper.joints else helper.joints,
+            most_joints,
+            () if choose else helper.joints,
             importance,
         )
         new = helper_motion([helpers[index]], turns, own)
@@ -126,14 +128,15 @@ def fitted_helper(
     motion: np.ndarray,
     data: np.ndarray,
     moment: np.ndarray,
-    joints: tuple[int, ...] | None = None,
+    most_joints: int,
+    joints: tuple[int, ...] = (),
     importance: np.ndarray | None = None,
 ) -> DrivenHelper:
     """The helper that best carries its vertices where they should be.
 
     motion (F, 3, 4) of the carrier. data (F, 3, 4) Σ u y vᵀ and moment (4, 4) Σ u² v vᵀ over its vertices [v; 1] of
-    weight u, where y is what the other bones leave to it. joints: None to choose them. importance (F,): by how much the
-    errors of each pose count; None: all alike.
+    weight u, where y is what the other bones leave to it. joints: () to choose ``most_joints``. importance (F,): by how
+    much the errors of each pose count; None: all alike.
     The free rotation and shift of each pose are found in the carrier's space, then their regression; the error is
     quadratic in both with the same metric in all poses, so that the regression of the optimum is the optimum.
     """
@@ -151,8 +154,8 @@ def fitted_helper(
     reach = np.repeat([1.0, 2.0 * np.sqrt(max(np.trace(spread), 1e-12 * mass) / mass)], 3)
     axes = np.kron(np.eye(2), polar_decomposition(skeleton.rest[carrier, :3, :3])[0])
     channels = wanted @ axes * reach
-    if joints is None:
-        joints = _chosen_joints(skeleton, turns, carrier, channels, counts)
+    if not joints:
+        joints = _chosen_joints(skeleton, turns, carrier, channels, counts, most_joints)
     coefficients = _by_channel(features(turns, joints), channels, counts)
     return DrivenHelper(carrier, center, joints, coefficients / reach @ axes.T)
 
@@ -172,13 +175,13 @@ def _by_channel(known: np.ndarray, channels: np.ndarray, counts: np.ndarray) -> 
 
 
 def _chosen_joints(
-    skeleton: Skeleton, turns: np.ndarray, carrier: int, wanted: np.ndarray, counts: np.ndarray
+    skeleton: Skeleton, turns: np.ndarray, carrier: int, wanted: np.ndarray, counts: np.ndarray, most: int
 ) -> tuple[int, ...]:
     """The joints whose features explain ``wanted`` (F, 6) best, one added after the other."""
     candidates = skeleton.neighbors(carrier, _STEPS_AWAY)[:_MOST_CANDIDATES]
     chosen: tuple[int, ...] = ()
     explained, total = 0.0, float(((wanted * counts[:, None]) ** 2).sum())
-    while candidates and len(chosen) < _MOST_JOINTS:
+    while candidates and len(chosen) < most:
         gains = [_regression(features(turns, (*chosen, joint)), wanted, counts)[1] for joint in candidates]
         best = int(np.argmax(gains))
         if chosen and gains[best] - explained < _WORTH_A_JOINT * total:

@@ -23,6 +23,8 @@ from .skeleton import Skeleton
 _ROUNDS = 8
 # In these rounds helpers choose their joints.
 _CHOOSING = (0, 2, 4)
+# Clips have few poses that differ: more joints would learn from chance.
+_MOST_JOINTS = 3
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class _DrivenSolver(HelperSolver):
             from_rows(self.rows / self._scale),
             equations.divided(self._scale),
             choose=self._choosing,
+            most_joints=_MOST_JOINTS,
             importance=self._scale[::3],
         )
         self.rows = self._scale * to_rows(motion)

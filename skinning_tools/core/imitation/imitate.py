@@ -31,8 +31,8 @@ _SAMPLE, _NEAR = 3000, 6
 # Sweeps in which helpers first move freely, and the influences that they may add meanwhile.
 _FREE_SWEEPS, _FREE_INFLUENCES = 8, 5
 _ROUNDS, _LAST_ROUNDS = 60, 3
-# Each so many rounds helpers choose their joints anew.
-_CHOOSING = 4
+# Each so many rounds helpers choose their joints anew, and how many at most.
+_CHOOSING, _MOST_JOINTS = 4, 5
 # More helpers are found than are wanted; between these rounds the least useful ones are dropped, one by one.
 _MORE, _DROPPING = 1.5, (6, 36)
 # A complete change of a vertex's weights costs this share of the mean squared difference of a vertex: it decides where
@@ -248,7 +248,14 @@ class _Solver:
         equations = NormalEquations(total, 3 * len(self._turns))
         equations.add(self._design(self._present, total), self._targets)
         self._helpers, self._motion = fit_in_turn(
-            self._skeleton, self._turns, self._helpers, self._own, self._motion, equations, choose=choose
+            self._skeleton,
+            self._turns,
+            self._helpers,
+            self._own,
+            self._motion,
+            equations,
+            choose=choose,
+            most_joints=_MOST_JOINTS,
         )
 
         self._moments = equations.moments
