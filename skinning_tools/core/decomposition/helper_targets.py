@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The error that helper bones have to correct, on a rig whose own bones keep their motion."""
 
-from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -61,44 +61,56 @@ class HelperTargets:
             )
         raise BadWeights(f"All weights of {name} are locked, so helper bones cannot take any. Unlock some")
 
-    def _sums(self, part: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Σ w_k φ_k (n, 3F) over the rig's own bones of the vertices ``part``."""
+    def _sums(self, part: np.ndarray, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Σ w_k φ_k (n, D) over the rig's own bones of the vertices ``part``, with motion ``rows`` (4P, D)."""
         design = design_matrix(self.points[part], self.bones[part], weights, len(self.locked))
-        return design @ self.own_rows if not isinstance(design, np.ndarray) else product(design, self.own_rows)
+        return design @ rows if not isinstance(design, np.ndarray) else product(design, rows)
+
+    def _own(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """What the rig's own bones that are not locked give to the unlocked share of each vertex (n, D)."""
+        free = np.where(self.locked[self.bones[part]], 0.0, self.weights[part])
+        return self._sums(part, free / self.budget[part, None], rows)
+
+    def _data(self, part: np.ndarray) -> np.ndarray:
+        """The target of the unlocked share of each vertex (n, 3F)."""
+        locked = self.locked[self.bones[part]]
+        data = self.matrix.rows(part)
+        if locked.any():
+            data -= self._sums(part, np.where(locked, self.weights[part], 0.0), self.own_rows)
+        # Rows sum to 1 up to rounding: the rest of the sum is exactly the budget.
+        return data / self.budget[part, None]
 
     def of(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The target of the unlocked share of each vertex (n, 3F), and the position g that the rig's own bones give
         it."""
-        budget = self.budget[part, None]
-        locked = self.locked[self.bones[part]]
-        own = self._sums(part, np.where(locked, 0.0, self.weights[part]) / budget)
-        data = self.matrix.rows(part)
-        if locked.any():
-            data -= self._sums(part, np.where(locked, self.weights[part], 0.0))
-        # Rows sum to 1 up to rounding: the rest of the sum is exactly the budget.
-        return data / budget, own
+        return self._data(part), self._own(part, self.own_rows)
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        """(3, n) of each chosen vertex: the squares of what its own bones give it and of what is missing, and the
+        product of the two."""
+        found = []
+        for block in vertex_blocks(len(self.chosen)):
+            data, own = self.of(self.chosen[block])
+            missing = data - own
+            found.append([np.einsum("ij,ij->i", *pair) for pair in ((own, own), (missing, missing), (own, missing))])
+        return np.hstack(found)
 
     def left(self) -> np.ndarray:
         """(n,) squared error of each chosen vertex by its own bones alone."""
-        return self._squared_lengths(lambda data, own, part: data - own)
+        return self.budget[self.chosen] ** 2 * self._squares[1]
 
     def left_by(self, rows: np.ndarray) -> np.ndarray:
         """(n,) squared error of each chosen vertex if a helper of these rows (4, 3F) alone joins its own bones."""
-
-        def difference(data: np.ndarray, own: np.ndarray, part: np.ndarray) -> np.ndarray:
-            step = product(self.points[part], rows) - own
-            missing = data - own
-            length = np.einsum("ij,ij->i", step, step)
-            share = np.einsum("ij,ij->i", step, missing) / np.where(length > 0, length, np.inf)
-            return missing - np.clip(share, 0.0, 1.0)[:, None] * step
-
-        return self._squared_lengths(difference)
-
-    def _squared_lengths(self, difference: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
-        """(n,) squared lengths of ``difference(data, own, part)`` of the chosen vertices."""
-        parts = []
+        across, gram = self.own_rows @ rows.T, rows @ rows.T
+        left = np.empty(len(self.chosen))
         for block in vertex_blocks(len(self.chosen)):
-            part = self.chosen[block]
-            rows = difference(*self.of(part), part)
-            parts.append(self.budget[part] ** 2 * np.einsum("ij,ij->i", rows, rows))
-        return np.concatenate(parts)
+            part, (own, missing, both) = self.chosen[block], self._squares[:, block]
+            points, own_across = self.points[part], self._own(part, across)
+            # Of the step from the own bones to the helper: its square, and its product with what is missing.
+            length = np.einsum("ni,ij,nj->n", points, gram, points) + own
+            length -= 2.0 * np.einsum("ni,ni->n", points, own_across)
+            along = np.einsum("ni,ni->n", points, self._data(part) @ rows.T - own_across) - both
+            share = np.clip(along / np.where(length > 0, length, np.inf), 0.0, 1.0)
+            left[block] = np.maximum(missing - share * (2.0 * along - share * length), 0.0)
+        return self.budget[self.chosen] ** 2 * left

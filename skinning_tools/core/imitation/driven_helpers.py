@@ -12,16 +12,15 @@ import numpy as np
 
 from ..decomposition.transforms import NormalEquations, from_rows, to_rows
 from ..quaternions import canonical, from_matrices, to_matrices
-from ..rotations import nearest_rotations, polar_decomposition
+from ..rotations import nearest_rotations
 from .skeleton import Skeleton
 
 # Pairs of components w x y z, in the order of the features of a joint.
 PRODUCTS = ((0, 1), (0, 2), (0, 3), (1, 1), (2, 2), (3, 3), (1, 2), (1, 3), (2, 3))
 # Ridge for each pose; and how firmly the rotation of a helper stays with its carrier.
 _RIDGE, _HOLD = 1e-3, 1e-3
-# A further joint must explain this share of a helper's motion, and in each channel this one: less costs more time in
-# every update than it is worth.
-_WORTH_A_JOINT, _WORTH_A_CHANNEL = 0.005, 0.002
+# A further joint must explain this share of a helper's motion.
+_WORTH_A_JOINT = 0.005
 _STEPS_AWAY, _MOST_CANDIDATES = 3, 30
 # A helper with a smaller sum of squared weights stays as it is.
 _LEAST_MASS = 1e-6
@@ -150,28 +149,10 @@ def fitted_helper(
     vectors = quaternions[:, 1:] / np.maximum(quaternions[:, :1], 0.25)
     wanted = np.hstack([seen[..., 3] / mass - center, vectors])
     counts = np.ones(len(turns)) if importance is None else importance
-    # In the units of the shift, along the axes of the carrier: each of the six is a channel of a bone.
-    reach = np.repeat([1.0, 2.0 * np.sqrt(max(np.trace(spread), 1e-12 * mass) / mass)], 3)
-    axes = np.kron(np.eye(2), polar_decomposition(skeleton.rest[carrier, :3, :3])[0])
-    channels = wanted @ axes * reach
     if not joints:
-        joints = _chosen_joints(skeleton, turns, carrier, channels, counts, most_joints)
-    coefficients = _by_channel(features(turns, joints), channels, counts)
-    return DrivenHelper(carrier, center, joints, coefficients / reach @ axes.T)
-
-
-def _by_channel(known: np.ndarray, channels: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Coefficients (9 J, 6) of the joints' features (F, 9 J), without the joints that hardly matter in a channel."""
-    coefficients = _regression(known, channels, counts)[0]
-    counted = known * counts[:, None]
-    parts = [counted[:, start : start + 9] @ coefficients[start : start + 9] for start in range(0, known.shape[1], 9)]
-    strength = np.array([(part**2).sum(axis=0) for part in parts]).reshape(-1, 6)
-    matters = np.repeat(strength > _WORTH_A_CHANNEL * ((channels * counts[:, None]) ** 2).sum(), 9, axis=0)
-    found = np.zeros_like(coefficients)
-    for channel in range(6):
-        rows = matters[:, channel]
-        found[rows, channel] = _regression(known[:, rows], channels[:, [channel]], counts)[0][:, 0]
-    return found
+        reach = 2.0 * np.sqrt(max(np.trace(spread), 0.0) / mass)
+        joints = _chosen_joints(skeleton, turns, carrier, wanted * np.repeat([1.0, reach], 3), counts, most_joints)
+    return DrivenHelper(carrier, center, joints, _regression(features(turns, joints), wanted, counts)[0])
 
 
 def _chosen_joints(

@@ -29,7 +29,7 @@ from .skeleton import Skeleton, posed
 # Helpers are found with so many vertices; then follow a few rounds with all.
 _SAMPLE, _NEAR = 3000, 6
 # Sweeps in which helpers first move freely, and the influences that they may add meanwhile.
-_FREE_SWEEPS, _FREE_INFLUENCES = 8, 5
+_FREE_SWEEPS, _FREE_INFLUENCES = 4, 5
 _ROUNDS, _LAST_ROUNDS = 60, 3
 # Each so many rounds helpers choose their joints anew, and how many at most.
 _CHOOSING, _MOST_JOINTS = 4, 5
