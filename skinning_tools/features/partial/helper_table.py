@@ -72,7 +72,7 @@ def save_table(context: bpy.types.Context, active: bpy.types.Object | None, file
     target = claim_named(filepath, TABLE, ".json")
     table = helper_table(armature, records)
     target.save(json_bytes(table))
-    terms = sum(np.count_nonzero(record.coefficients) for record in records.values())
+    terms = sum(int(np.count_nonzero(record.coefficients)) for record in records.values())
     return SavedTable(armature.name, target.path, len(records), len(table["joints"]), terms)
 
 
