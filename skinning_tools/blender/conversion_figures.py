@@ -148,6 +148,7 @@ _OPTIONAL = {
     "rotation_only": _is_number,
     "limit_margin": lambda value: _is_number(value) and 0 <= value <= math.pi,
     "free_e_rms": _is_number,
+    "joint_slip": _is_number,
     "parts": _are_parts,
     "clips": _are_clips,
     "worst_clip": lambda value: isinstance(value, str),

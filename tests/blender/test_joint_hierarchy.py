@@ -166,6 +166,14 @@ def test_rotation_only_keeps_its_setting_and_says_what_it_lost(arm):
     assert again["skinning_report"]["rotation_only"]
 
 
+def test_a_joint_that_may_slip_has_locations(arm):
+    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True, joint_slip=2.0)
+    assert not any(all(bone.lock_location) for bone in rig.pose.bones)
+    assert jointed["skinning_report"]["joint_slip"] == 2.0
+    with pytest.raises(RuntimeError, match="Switch on Rotation Only or set Joint Slip to 0"):
+        convert(arm, bone_kind="RIGID", joint_hierarchy=True, joint_slip=2.0)
+
+
 @pytest.mark.parametrize("given", [{"bone_kind": "AFFINE", "joint_hierarchy": True}, {"bone_kind": "RIGID"}])
 def test_rotation_only_is_of_rigid_skeletons(arm, given):
     with pytest.raises(RuntimeError, match="needs a skeleton of rigid bones"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rigid bones whose joints do not slip: rotations, joints and weights solved in turn (after Le & Deng 2014).
+"""Rigid bones of a skeleton, solved again: for posing by hand, and so that joints do not slip (after Le & Deng 2014).
 
 A bone j turns about its joint h_j, which its parent carries: M_j v = B_j (v − h_j) + M_parent h_j. Three steps lower
 the same error in turn. The rotations, and the motion of the roots, for given joints and weights: see
@@ -20,7 +20,9 @@ from ..joint_hierarchy import JointHierarchy
 from ..progress import Progress, checkpoint, ignore, span
 from ..skeleton_symmetry import symmetric_joints
 from ..strongest import strongest_bones, strongest_first
+from . import rigid
 from .bone_model import BoneModel, homogeneous
+from .near_weights import PoseLimits
 from .partial_transforms import JointedBones
 from .reduction import AnimationMatrix
 from .residual import fit_residual_shapes
@@ -32,6 +34,10 @@ from .types import Decomposition, Settings
 from .vertex_step import VertexState
 
 _ROUNDS_PER_ITERATION, _SWEEPS, _LAST_SWEEPS = 2, 2, 12
+# Rounds of weights within the limits of posing, and of bones that move freely.
+_POSABLE_ROUNDS = 3
+# Rounds of bones that may leave their joints, and sweeps in each.
+_SLIPPING_ROUNDS, _SLIPPING_SWEEPS = 8, 3
 # Radians (root mean square): joints stay near where they were found along directions in which bones turn less than
 # that, such as the axis of a hinge.
 _FAINT_TURN = 0.03
@@ -45,7 +51,7 @@ _DIAGONAL = 2.0
 
 
 @one_blas_thread()
-def solve_jointed(
+def solve_posable(
     animation: Animation,
     free: Decomposition,
     hierarchy: JointHierarchy,
@@ -53,12 +59,44 @@ def solve_jointed(
     progress: Progress = ignore,
     importance: np.ndarray | None = None,
 ) -> tuple[Decomposition, JointHierarchy]:
+    """``free`` with weights that hold when the bones are posed in ``hierarchy``; see near_weights.PoseLimits.
+
+    The tree and its joints stay, and so does everything where no vertex breaks the limits. The arguments and what is
+    raised are those of ``solve_jointed``.
+    """
+    matrix = AnimationMatrix(animation.frames)
+    points, motion = matrix.from_object_space(free.rest, free.transforms)
+    skin = strongest_first(free.bones, free.weights, free.bone_count)
+    state = VertexState(homogeneous(points), *skin, checked_importance(importance, animation))
+    limits = PoseLimits(hierarchy.parents, (hierarchy.joints - matrix.means[0]) / matrix.radius, points)
+    if not limits.broken(state).any():
+        return free, hierarchy
+    for number in range(_POSABLE_ROUNDS):
+        limits.keep(BoneModel(to_rows(motion)), state, matrix, settings.optimize_rest_pose)
+        motion = rigid.sweep(collect_equations(state, matrix, free.bone_count), motion)
+        checkpoint(progress, 0.8 * (number + 1) / _POSABLE_ROUNDS, "Weights")
+    limits.keep(BoneModel(to_rows(motion)), state, matrix, False)
+    result = _finished(animation, matrix, free, state, motion, settings, span(progress, 0.8, 1.0))
+    return result, replace(hierarchy, slips=_slips(result.transforms, hierarchy.parents, hierarchy.joints))
+
+
+@one_blas_thread()
+def solve_jointed(
+    animation: Animation,
+    free: Decomposition,
+    hierarchy: JointHierarchy,
+    settings: Settings,
+    progress: Progress = ignore,
+    importance: np.ndarray | None = None,
+    slip: float = 0.0,
+) -> tuple[Decomposition, JointHierarchy]:
     """Bones, weights and rest pose again, with the bones of ``free`` held together by the joints of ``hierarchy``.
 
     free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions, and
     the hierarchy that is returned has them, with slips of 0. settings: those of ``free``. On a
     symmetric body they mirror each other in the end. Bones that are no vertex's strongest, and carry no such bone, are
-    left out halfway. importance (N,): as for ``decompose``. All frames count alike, and so do large and small errors,
+    left out halfway; from then on, weights stay within near_weights.PoseLimits. slip: how far, as a share of the rest
+    pose's diagonal, a bone may leave its joint in the end; with more than 0, the joints are not held. importance (N,): as for ``decompose``. All frames count alike, and so do large and small errors,
     whatever the emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
     """
     matrix = AnimationMatrix(animation.frames)
@@ -80,25 +118,61 @@ def solve_jointed(
             motion = motion[:, kept]
             partners = None if partners is None else _places_of(partners, kept)
             skeleton.mirror(partners, (hierarchy.plane - matrix.means[0][0]) / matrix.radius)
+        if number >= rounds // 2:
+            limits = PoseLimits(skeleton.parents, skeleton.heads, points)
+            limits.keep(BoneModel(to_rows(motion)), state, matrix, optimize)
     if settings.smoothness:
         smoothing = matrix, animation.triangles, motion, None, False, state, settings.smoothness
         state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
     motion = skeleton.moved(collect_equations(state, matrix, skeleton.count), motion, _LAST_SWEEPS)
+    most = slip * float(np.linalg.norm(np.ptp(points, axis=0)))
+    for _ in range(_SLIPPING_ROUNDS if slip else 0):
+        motion = skeleton.slid(collect_equations(state, matrix, skeleton.count), motion, most)
+        model = BoneModel(to_rows(motion))
+        sweep_vertices(model, state, matrix, ignore, "Joints", optimize_rest_pose=settings.optimize_rest_pose)
+        PoseLimits(skeleton.parents, skeleton.heads, points).keep(model, state, matrix, settings.optimize_rest_pose)
+        checkpoint(progress, 0.85, "Joints")
+    if slip:
+        motion = skeleton.slid(collect_equations(state, matrix, skeleton.count), motion, most)
     checkpoint(progress, 0.85, "Joints")
+    result = _finished(animation, matrix, free, state, motion, settings, span(progress, 0.85, 1.0))
+    joints = skeleton.heads * matrix.radius + matrix.means[0]
+    slips = _slips(result.transforms, skeleton.parents, joints) if slip else np.zeros(skeleton.count)
+    jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=not slip)
+    return result, jointed
+
+
+def _finished(
+    animation: Animation,
+    matrix: AnimationMatrix,
+    free: Decomposition,
+    state: VertexState,
+    motion: np.ndarray,
+    settings: Settings,
+    progress: Progress,
+) -> Decomposition:
+    """``free`` with the vertices of ``state`` and bones of ``motion`` (F, P, 3, 4), measured, and its shapes anew."""
     rest, transforms = matrix.to_object_space(state.points[:, :3], motion)
     bones, weights = padded_influences(state.bones, state.weights, free.bones.shape[1])
     result = replace(free, rest=rest, transforms=transforms, bones=bones, weights=weights, residual=None)
-    result = replace(result, bone_axes=free.bone_axes[: skeleton.count])
+    result = replace(result, bone_axes=free.bone_axes[: motion.shape[1]])
     if settings.residual_shapes:
         shapes = fit_residual_shapes(
-            animation.frames, rest, bones, weights, transforms, settings.residual_shapes, span(progress, 0.85, 0.95)
+            animation.frames, rest, bones, weights, transforms, settings.residual_shapes, span(progress, 0.0, 0.6)
         )
         result = replace(result, residual=shapes)
-    meter = measured(animation.frames, result, span(progress, 0.95, 1.0))
-    joints = skeleton.heads * matrix.radius + matrix.means[0]
-    slips = np.zeros(skeleton.count)
-    jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=True)
-    return replace(result, e_rms=meter.e_rms, max_error=meter.max_error), jointed
+    meter = measured(animation.frames, result, span(progress, 0.6, 1.0))
+    return replace(result, e_rms=meter.e_rms, max_error=meter.max_error)
+
+
+def _slips(transforms: np.ndarray, parents: np.ndarray, joints: np.ndarray) -> np.ndarray:
+    """(P,) how far apart bones and parents carry the joints (P, 3), root mean square; 0 without a parent."""
+    linked = np.flatnonzero(parents >= 0)
+    apart = transforms[:, linked] - transforms[:, parents[linked]]
+    offsets = np.einsum("fpij,pj->fpi", apart[..., :3], joints[linked]) + apart[..., 3]
+    slips = np.zeros(len(parents))
+    slips[linked] = np.sqrt(np.square(offsets).sum(axis=2).mean(axis=0))
+    return slips
 
 
 class _MovingJoints:
@@ -131,6 +205,13 @@ class _MovingJoints:
             moved = JointedBones(equations, trial, self.parents).held(motion)
             if equations.squared_error(to_rows(moved)) < error:
                 motion, self.heads = moved, trial
+        return motion
+
+    def slid(self, equations: NormalEquations, motion: np.ndarray, most: float) -> np.ndarray:
+        """Better motion (F, P, 3, 4) of bones that may leave their joints by up to ``most``."""
+        bones = JointedBones(equations, self.heads, self.parents)
+        for _ in range(_SLIPPING_SWEEPS):
+            motion = bones.slid(motion, most)
         return motion
 
 

@@ -276,6 +276,23 @@ class JointedBones:
         """Better motion than ``motion`` (F, P, 3, 4) with its joints held, and its ‖TX − A‖² − ‖A‖²: one sweep."""
         return self._sweep(self.held(motion))
 
+    def slid(self, motion: np.ndarray, most: float) -> np.ndarray:
+        """Better motion (F, P, 3, 4) in which a bone leaves its joint by up to ``most``: one sweep over rigid bones."""
+        result, left = motion.copy(), self._left(motion)
+        for bone in self._bones:
+            self._improve(bone, result, left)
+            parent = self._parents[bone.index]
+            if parent >= 0:
+                own, above = result[:, bone.index], result[:, parent]
+                slip = (own - above)[..., :3] @ self._heads[bone.index] + (own - above)[..., 3]
+                drawn = (left[:, bone.rows] @ bone.carried).reshape(slip.shape)
+                wanted = slip + drawn / bone.weight
+                size = np.linalg.norm(wanted, axis=1, keepdims=True)
+                shift = wanted * np.minimum(1.0, most / np.maximum(size, np.finfo(float).tiny)) - slip
+                left -= shift.reshape(-1, 1) * bone.pulled_carried
+                self._turn(bone, result, np.zeros((len(result), 3, 3)), shift)
+        return result
+
     def _best_start(self, start: np.ndarray) -> tuple[np.ndarray, float]:
         """Each bone fitted alone, or the affine fit brought to what bones may do: whichever is closer."""
         alone = _alone(self._equations, start, self._free)
@@ -311,14 +328,16 @@ class JointedBones:
 
     def _sweep(self, motion: np.ndarray) -> tuple[np.ndarray, float]:
         """Each bone set to its optimum in turn: the new motion and its ‖TX − A‖² − ‖A‖²."""
-        result = motion.copy()
-        rows = to_rows(result)
-        # (3F, 4P): what is left of the products, (A − TX) Xᵀ.
-        left = np.ascontiguousarray((self._equations.products - product(self._equations.moments, rows)).T)
+        result, left = motion.copy(), self._left(motion)
         for bone in self._bones:
             self._improve(bone, result, left)
         result = self.held(result) if self._kind == "AFFINE" else self._with_joints(result)
         return result, self._equations.squared_error(to_rows(result))
+
+    def _left(self, motion: np.ndarray) -> np.ndarray:
+        """(3F, 4P): what is left of the products, (A − TX) Xᵀ."""
+        explained = product(self._equations.moments, to_rows(motion))
+        return np.ascontiguousarray((self._equations.products - explained).T)
 
     def _improve(self, bone: _Bone, result: np.ndarray, left: np.ndarray) -> None:
         frame_count = len(result)

@@ -260,26 +260,28 @@ def _solve(
 ) -> "tuple[Decomposition, JointHierarchy | None, float | None]":
     """The decomposition, the hierarchy of its joints or None, and, where the joints hold the bones, E_RMS without."""
     from ...core.decomposition.clips import decompose_clips
-    from ...core.decomposition.jointed import solve_jointed
+    from ...core.decomposition.jointed import solve_jointed, solve_posable
     from ...core.joint_search import find_joint_hierarchy
 
     # A mesh without motion could be solved, but nobody wants the result.
     check_animation(animation)
     lengths = [len(clip.frame_numbers) for clip in clips]
-    if not settings.rotation_only:
-        found = decompose_clips(animation, lengths, solver, progress, importance)
-    else:
+    if not settings.joint_hierarchy:
+        return decompose_clips(animation, lengths, solver, progress, importance), None, None
+    free = solver
+    if settings.rotation_only:
         # Shapes and smoothing are for the bones as they are in the end, and these do not keep what an emphasis gains.
         free = replace(solver, residual_shapes=0, smoothness=0.0, emphasis=0.0)
-        found = decompose_clips(animation, lengths, free, span(progress, 0.0, 0.5), importance)
-    if not settings.joint_hierarchy:
-        return found, None, None
+    found = decompose_clips(animation, lengths, free, span(progress, 0.0, 0.5), importance)
     skin = found.rest, found.bones, found.weights
     hierarchy = find_joint_hierarchy(*skin, found.transforms, animation.triangles)
-    if not settings.rotation_only:
-        return found, hierarchy, None
-    jointed, hierarchy = solve_jointed(animation, found, hierarchy, solver, span(progress, 0.5, 1.0), importance)
-    return jointed, hierarchy, found.e_rms
+    given, part = (animation, found, hierarchy, solver), span(progress, 0.5, 1.0)
+    if settings.rotation_only:
+        slip = 0.01 * settings.joint_slip
+        return *solve_jointed(*given, part, importance, slip), found.e_rms
+    if settings.bone_kind == "RIGID":
+        return *solve_posable(*given, part, importance), found.e_rms
+    return found, hierarchy, None
 
 
 def _record(
@@ -309,6 +311,7 @@ def _record(
         "root_bone": settings.root_bone,
         "joint_hierarchy": hierarchy is not None,
         "rotation_only": settings.rotation_only,
+        "joint_slip": settings.joint_slip,
         "key_tolerance": settings.key_tolerance,
         "history": [float(error) for error in decomposition.history],
     }

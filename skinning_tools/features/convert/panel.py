@@ -162,6 +162,8 @@ def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene, source: bp
         column.prop(settings, name)
     if settings.joint_hierarchy and settings.bone_kind == "RIGID":
         column.prop(settings, "rotation_only")
+        if settings.rotation_only:
+            column.prop(settings, "joint_slip")
     if settings.joint_hierarchy:
         column.prop(settings, "rotation_limits")
         if settings.rotation_limits:

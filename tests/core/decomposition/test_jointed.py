@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.binding.influence_rows import padded_influences
 from skinning_tools.core.decomposition import Settings, decompose
-from skinning_tools.core.decomposition.jointed import solve_jointed
+from skinning_tools.core.decomposition.jointed import solve_jointed, solve_posable
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import Cancelled
 from skinning_tools.core.joint_search import find_joint_hierarchy
@@ -74,6 +74,47 @@ def test_a_skinned_skeleton_loses_little(solved):
     _, found, (result, _) = solved
     assert result.e_rms < found.e_rms + 1.0
     np.testing.assert_allclose(result.weights.sum(axis=1), 1.0)
+
+
+def test_joints_may_slip_within_a_tolerance(solved):
+    # The far end slides along the bar, by a twelfth of it at most.
+    animation, found, (held, _) = solved
+    slide = 0.5 * np.sin(np.arange(len(animation.frames)))
+    moved = animation.frames.copy()
+    far = animation.frames[0, :, 0] > 4.5
+    moved[:, far, 0] += slide[:, None].astype(np.float32)
+    sliding, tree = Animation(moved, animation.triangles), free_solve(animation)[1]
+    settings = replace(SETTINGS, iterations=1)
+    errors = []
+    for slip in (0.0, 0.02):
+        result, jointed = solve_jointed(sliding, found, tree, settings, slip=slip)
+        errors.append(result.e_rms)
+        size = np.linalg.norm(np.ptp(result.rest, axis=0))
+        for bone in np.flatnonzero(jointed.parents >= 0):
+            both = result.transforms[:, [bone, jointed.parents[bone]]] @ np.append(jointed.joints[bone], 1.0)
+            assert np.linalg.norm(both[:, 0] - both[:, 1], axis=1).max() <= slip * size + 1e-9
+        assert jointed.held == (slip == 0)
+    assert errors[1] < 0.9 * errors[0]
+
+
+def test_turning_a_bone_leaves_other_parts_alone():
+    # The near end has stray weights of the far one, which moves like it.
+    animation = bending_bar(frames=5)
+    found, hierarchy = free_solve(animation)
+    order = np.argsort([found.rest[found.bones[:, 0] == bone, 0].mean() for bone in range(3)])
+    near = found.rest[:, 0] < 1.0
+    bones, weights = found.bones.copy(), found.weights.copy()
+    bones[near], weights[near] = order[0], 0.0
+    bones[near, 1], weights[near, :2] = order[2], [0.8, 0.2]
+    stray = replace(found, bones=bones, weights=weights)
+    size = np.linalg.norm(np.ptp(found.rest, axis=0))
+    for solve in (solve_posable, solve_jointed):
+        result, tree = solve(animation, stray, hierarchy, replace(SETTINGS, iterations=1))
+        last = np.where(result.bones == order[2], result.weights, 0.0).sum(axis=1)
+        turned = 2 * np.sin(np.pi / 8) * last * np.linalg.norm(result.rest - tree.joints[order[2]], axis=1)
+        assert turned[near].max() <= 0.02 * size
+        np.testing.assert_allclose(result.weights.sum(axis=1), 1.0)
+    assert solve_posable(animation, found, hierarchy, SETTINGS)[0] is found
 
 
 def test_shapes_and_smooth_weights_are_of_the_jointed_bones():

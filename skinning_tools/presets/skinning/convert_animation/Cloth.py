@@ -17,6 +17,7 @@ settings.smoothness = 0.25
 settings.root_bone = False
 settings.joint_hierarchy = False
 settings.rotation_only = False
+settings.joint_slip = 0.0
 settings.rotation_limits = False
 settings.limit_margin = 0.0872664600610733
 settings.key_tolerance = 0.0

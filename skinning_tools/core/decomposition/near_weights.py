@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Weights that hold when a skeleton is posed: no bone takes along what belongs to another part of the body.
+
+Free bones explain a vertex by whatever moves like it, on the other arm, too. What a bone carries is measured by a turn
+about its joint: a vertex that follows most a bone beyond the joint's two may move only little.
+"""
+
+import numpy as np
+
+from ..bone_order import parents_first
+from ..deform.influences import weight_matrix
+from ..grouping import members
+from ..strongest import strongest_bones, strongest_first
+from .bone_model import BoneModel
+from .reduction import AnimationMatrix
+from .rest_pose import blended_system, squared_errors
+from .vertex_step import VertexState, improve_vertices
+
+# Radians, and the share of the body's diagonal by which such a turn may move vertices of other parts.
+_TURN, _MOST = np.radians(45.0), 0.019
+
+
+class PoseLimits:
+    """Which vertices a turn of a bone may move: those that its own subtree moves most, and those of its parent."""
+
+    def __init__(self, parents: np.ndarray, heads: np.ndarray, rest: np.ndarray):
+        """parents (P,); heads (P, 3) joints at rest; rest (N, 3)."""
+        self._heads, self._most = heads, _MOST * float(np.linalg.norm(np.ptp(rest, axis=0)))
+        self._below = np.eye(len(parents), dtype=bool)
+        for bone in reversed(parents_first(parents)):
+            if parents[bone] >= 0:
+                self._below[parents[bone]] |= self._below[bone]
+        linked = np.flatnonzero(parents >= 0)
+        self._near = np.eye(len(parents), dtype=bool)
+        self._near[linked, parents[linked]] = self._near[parents[linked], linked] = True
+        # [strongest bone, turned bone]
+        self._may = self._below.T.copy()
+        self._may[parents[linked], linked] = True
+        self._may[:, parents < 0] = True
+
+    def broken(self, state: VertexState) -> np.ndarray:
+        """(N,) bool: vertices that the turn of some bone moves, though it must not."""
+        return np.asarray((self._excess(state) > 1.0 + 1e-9).any(axis=1))
+
+    def _excess(self, state: VertexState) -> np.ndarray:
+        """(N, P) how far the turn of each bone moves a vertex, by how far it may."""
+        carried = weight_matrix(state.bones, state.weights, len(self._may)) @ self._below.T.astype(float)
+        away = np.linalg.norm(state.points[:, None, :3] - self._heads, axis=2)
+        moved = 2.0 * np.sin(0.5 * _TURN) * carried * away / self._most
+        moved[self._may[strongest_bones(state.bones, state.weights)]] = 0.0
+        return moved
+
+    def _capped(self, state: VertexState) -> VertexState:
+        """``state`` with weights as large as the limits allow; the strongest bone gets the rest."""
+        excess = np.maximum(self._excess(state), 1.0)
+        # The least share that any bone above leaves.
+        shares = np.array([1.0 / excess[:, above].max(axis=1) for above in self._below.T]).T
+        weights = state.weights * np.take_along_axis(shares, state.bones, axis=1)
+        rows, strongest = np.arange(len(weights)), np.argmax(state.weights, axis=1)
+        weights[rows, strongest] += 1.0 - weights.sum(axis=1)
+        bones, weights = strongest_first(state.bones, weights)
+        return VertexState(state.points, bones, weights, state.importance)
+
+    def keep(self, model: BoneModel, state: VertexState, matrix: AnimationMatrix, optimize_rest_pose: bool) -> None:
+        """Fit vertices again, in place, that break the limits: with their bones as far as these may move them, or with
+        one of their bones, its parent and its children, whichever is closer."""
+        wrong = np.flatnonzero(self.broken(state))
+        now = state.of(wrong)
+        best = self._capped(now)
+        least = _errors(model, best, matrix.rows(wrong))
+        for hubs in now.bones.T:
+            for hub, places in enumerate(members(hubs, model.bone_count)):
+                if len(places):
+                    allowed = np.flatnonzero(self._near[hub])
+                    data = matrix.rows(wrong[places])
+                    fitted = self._capped(_fitted(model, now.of(places), data, allowed, optimize_rest_pose))
+                    errors = _errors(model, fitted, data)
+                    better = errors < least[places]
+                    chosen = places[better]
+                    least[chosen] = errors[better]
+                    best.points[chosen], best.bones[chosen] = fitted.points[better], fitted.bones[better]
+                    best.weights[chosen] = fitted.weights[better]
+        state.points[wrong], state.bones[wrong], state.weights[wrong] = best.points, best.bones, best.weights
+
+
+def _errors(model: BoneModel, state: VertexState, data: np.ndarray) -> np.ndarray:
+    """(n,) squared error of each vertex less its ‖y‖²."""
+    return squared_errors(*blended_system(model, model.data_products(data), state.bones, state.weights), state.points)
+
+
+def _fitted(
+    model: BoneModel, now: VertexState, data: np.ndarray, allowed: np.ndarray, optimize_rest_pose: bool
+) -> VertexState:
+    """Vertices ``now`` (n,) with the bones ``allowed``, ascending, alone."""
+    few = model.of_bones(allowed)
+    place = np.minimum(np.searchsorted(allowed, now.bones), len(allowed) - 1)
+    weights = np.where(allowed[place] == now.bones, now.weights, 0.0)
+    # An unused slot repeats a bone, so that some vertices may have no weight left: they begin anywhere.
+    weights[:, 0] += weights.sum(axis=1) == 0
+    width = min(now.bones.shape[1], len(allowed))
+    bones, weights = strongest_first(place, weights / weights.sum(axis=1, keepdims=True), width)
+    part = VertexState(now.points.copy(), bones, weights, now.importance)
+    improve_vertices(few, data, part, slice(None), optimize_rest_pose=optimize_rest_pose)
+    missing = now.bones.shape[1] - width
+    bones = np.concatenate([part.bones, np.repeat(part.bones[:, :1], missing, axis=1)], axis=1)
+    padded = np.pad(part.weights, ((0, 0), (0, missing)))
+    return VertexState(part.points, allowed[bones].astype(now.bones.dtype), padded, now.importance)
