@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rigid bones of a skeleton, solved again: for posing by hand, and so that joints do not slip (after Le & Deng 2014).
 
-A bone j turns about its joint h_j, which its parent carries: M_j v = B_j (v − h_j) + M_parent h_j. Three steps lower
+``solve_posable`` limits weights alone. In ``solve_jointed``, a bone j turns about its joint h_j, which its parent carries: M_j v = B_j (v − h_j) + M_parent h_j. Three steps lower
 the same error in turn. The rotations, and the motion of the roots, for given joints and weights: see
 partial_transforms. The joints for given rotations: the translations t_j = t_parent + (B_parent − B_j) h_j are linear in
 all joints, so that they are one system of 3P unknowns, with sums over the frames alone. Weights and rest pose for given
@@ -93,11 +93,12 @@ def solve_jointed(
     """Bones, weights and rest pose again, with the bones of ``free`` held together by the joints of ``hierarchy``.
 
     free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions, and
-    the hierarchy that is returned has them, with slips of 0. settings: those of ``free``. On a
-    symmetric body they mirror each other in the end. Bones that are no vertex's strongest, and carry no such bone, are
-    left out halfway; from then on, weights stay within near_weights.PoseLimits. slip: how far, as a share of the rest
-    pose's diagonal, a bone may leave its joint in the end; with more than 0, the joints are not held. importance (N,): as for ``decompose``. All frames count alike, and so do large and small errors,
-    whatever the emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
+    the hierarchy that is returned has them, with slips of 0. settings: those of ``free``. On a symmetric body they
+    mirror each other in the end. Bones that are no vertex's strongest, and carry no such bone, are left out halfway;
+    from then on, weights stay within near_weights.PoseLimits. slip: how far, as a share of the rest pose's diagonal, a
+    bone may leave its joint in the end; with more than 0, the joints are not held. importance (N,): as for
+    ``decompose``. All frames count alike, and so do large and small errors, whatever the emphasis. Raises BadSettings
+    (importances that are no such numbers), Cancelled.
     """
     matrix = AnimationMatrix(animation.frames)
     points, motion = matrix.from_object_space(free.rest, free.transforms)

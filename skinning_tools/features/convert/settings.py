@@ -156,6 +156,7 @@ class PresetSettings(SolverSettings):
         "the error: cloth and skin slide. 0: joints do not slip at all",
         flag="--joint-slip",
         metavar="S",
+    )
     rotation_limits = switch(
         "Rotation Limits",
         False,
@@ -239,6 +240,7 @@ class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="conv
         if self.joint_slip and not self.rotation_only:
             raise BadSettings(
                 "Joint Slip is for joints that Rotation Only holds. Switch on Rotation Only or set Joint Slip to 0"
+            )
         if self.rotation_limits and not self.joint_hierarchy:
             raise BadSettings(
                 "Rotation Limits need bones that turn about joints. Switch on Joint Hierarchy, or switch off Rotation "

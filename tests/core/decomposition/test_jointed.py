@@ -78,7 +78,7 @@ def test_a_skinned_skeleton_loses_little(solved):
 
 def test_joints_may_slip_within_a_tolerance(solved):
     # The far end slides along the bar, by a twelfth of it at most.
-    animation, found, (held, _) = solved
+    animation, found, _ = solved
     slide = 0.5 * np.sin(np.arange(len(animation.frames)))
     moved = animation.frames.copy()
     far = animation.frames[0, :, 0] > 4.5
