@@ -20,7 +20,7 @@ from .bone_kinds import StiffBones
 from .bone_model import BoneModel
 from .reduction import AnimationMatrix, Reduction
 from .sweeps import alternate, vertex_blocks
-from .transforms import design_matrix
+from .transforms import design_matrix, from_rows
 from .vertex_step import VertexState, best_single_bones, choose_weights, single_bones
 
 # The number of vertices, taken evenly from the list, that decide which bones are removed.
@@ -31,6 +31,9 @@ _QUANTILE = 0.98
 # given the size of the part (the standard deviation of its vertices), but at most _LARGEST of the unit ball; and always
 # at least _NOISES times the noise.
 _TURN, _LARGEST, _NOISES = 0.05, 0.006, 4.0
+# And at least this multiple of the slip of its best joint: what slides on its neighbors, as cloth does, is no part that
+# turns. Radians (root mean square): joints of bones that turn less stay in the middle of a bone's vertices.
+_SLIPS, _FAINT_TURN = 1.0, 0.03
 # A bone that has less than this share of its weight on vertices that follow it most is worth less: it blends others.
 _LEAD = 0.25
 # The share of the bones that may be removed at once; the sweeps after a removal, and the sweeps over all vertices at
@@ -59,14 +62,16 @@ def prune_bones(
     few = state.of(vertices)
     noise = _squared_errors(sample, BoneModel(rows), sample.rows(slice(None)), few)
     pruned, count = rows, len(rows) // 4
+    slips = _least_slips(sample, BoneModel(rows), few, neighborhoods(few, count))
     kind = StiffBones(sample, reduction.of_vertices(vertices), scaled=False)
     while True:
         # How many rounds there will be is not known.
         part = span(progress, 0.7 * (1.0 - len(pruned) / len(rows)), 0.7)
         checkpoint(part, 0.0, "Removing bones")
-        gone = _least_needed(_removals(sample, BoneModel(pruned), few, noise), len(pruned) // 4)
+        gone = _least_needed(_removals(sample, BoneModel(pruned), few, noise, slips), len(pruned) // 4)
         if not gone:
             break
+        slips = np.delete(slips, list(gone))
         pruned, few = _without(pruned, few, gone)
         pruned, few, _ = alternate(kind, pruned, few, range(1, 1 + _SWEEPS), optimize_rest_pose, span(part, 0.0, 0.1))
     if len(pruned) // 4 == count:
@@ -87,9 +92,31 @@ class _Removal:
     need: float
 
 
-def _removals(sample: AnimationMatrix, model: BoneModel, state: VertexState, noise: np.ndarray) -> list[_Removal]:
+def _removals(
+    sample: AnimationMatrix, model: BoneModel, state: VertexState, noise: np.ndarray, slips: np.ndarray
+) -> list[_Removal]:
     near = neighborhoods(state, model.bone_count)
-    return [_removal(sample, model, state, noise, bone, near[bone]) for bone in range(model.bone_count)]
+    return [_removal(sample, model, state, noise, bone, near[bone], slips[bone]) for bone in range(model.bone_count)]
+
+
+def _least_slips(sample: AnimationMatrix, model: BoneModel, state: VertexState, near: np.ndarray) -> np.ndarray:
+    """(P,) how far apart each bone and a bone ``near`` it carry their best joint, root mean square over the frames."""
+    used = weight_matrix(state.bones, state.weights, model.bone_count)
+    mass = np.asarray(used.sum(axis=0)).ravel()
+    means = (used.T @ state.points[:, :3]) / np.where(mass > 0, mass, 1.0)[:, None]
+    motion = from_rows(sample.unweigh(model.transforms))
+    slips = np.zeros(model.bone_count)
+    for bone in range(model.bone_count):
+        others = np.setdiff1d(np.flatnonzero(near[bone]), bone)
+        if len(others):
+            apart = (motion[:, bone, None] - motion[:, others]).transpose(1, 0, 2, 3)
+            turn, shift = apart[..., :3], apart[..., 3] + apart[..., :3] @ means[bone]
+            faint = len(motion) * _FAINT_TURN**2 * np.eye(3)
+            matrix = np.einsum("cfij,cfik->cjk", turn, turn) + faint
+            step = -np.linalg.solve(matrix, np.einsum("cfij,cfi->cj", turn, shift)[..., None])[..., 0]
+            left = shift + np.einsum("cfij,cj->cfi", turn, step)
+            slips[bone] = np.sqrt(np.square(left).sum(axis=2).mean(axis=1).min())
+    return slips
 
 
 def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
@@ -107,7 +134,13 @@ def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
 
 
 def _removal(
-    sample: AnimationMatrix, model: BoneModel, state: VertexState, noise: np.ndarray, bone: int, near: np.ndarray
+    sample: AnimationMatrix,
+    model: BoneModel,
+    state: VertexState,
+    noise: np.ndarray,
+    bone: int,
+    near: np.ndarray,
+    slip: float,
 ) -> _Removal:
     vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
     mine = state.of(vertices)
@@ -123,7 +156,7 @@ def _removal(
     added = own @ (_squared_errors(sample, model, data, without) - noise[vertices])
     offsets = mine.points[:, :3] - own @ mine.points[:, :3]
     size = np.sqrt(own @ np.square(offsets).sum(axis=1))
-    least = max(min(_TURN * size, _LARGEST), _NOISES * np.sqrt(own @ noise[vertices].mean(axis=1)))
+    least = max(min(_TURN * size, _LARGEST), _NOISES * np.sqrt(own @ noise[vertices].mean(axis=1)), _SLIPS * slip)
     lead = own[strongest_bones(mine.bones, mine.weights) == bone].sum()
     cost = np.sqrt(max(np.quantile(added, _QUANTILE), 0.0))
     return _Removal(vertices, without.bones, without.weights, min(1.0, lead / _LEAD) * cost / max(least, 1e-9))
