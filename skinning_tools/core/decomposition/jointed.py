@@ -22,7 +22,7 @@ from ..skeleton_symmetry import symmetric_joints
 from ..strongest import strongest_bones, strongest_first
 from . import rigid
 from .bone_model import BoneModel, homogeneous
-from .near_weights import PoseLimits
+from .near_weights import PoseLimits, squared_error
 from .partial_transforms import JointedBones
 from .reduction import AnimationMatrix
 from .residual import fit_residual_shapes
@@ -38,6 +38,8 @@ _ROUNDS_PER_ITERATION, _SWEEPS, _LAST_SWEEPS = 2, 2, 12
 _POSABLE_ROUNDS = 3
 # Rounds of bones that may leave their joints, and sweeps in each.
 _SLIPPING_ROUNDS, _SLIPPING_SWEEPS = 8, 3
+# The squared error that weights for posing may cost, of that without.
+_DEARER = 1.2**2
 # Radians (root mean square): joints stay near where they were found along directions in which bones turn less than
 # that, such as the axis of a hinge.
 _FAINT_TURN = 0.03
@@ -71,11 +73,12 @@ def solve_posable(
     limits = PoseLimits(hierarchy.parents, (hierarchy.joints - matrix.means[0]) / matrix.radius, points)
     if not limits.broken(state).any():
         return free, hierarchy
+    most = _DEARER * squared_error(BoneModel(to_rows(motion)), state, matrix)
     for number in range(_POSABLE_ROUNDS):
-        limits.keep(BoneModel(to_rows(motion)), state, matrix, settings.optimize_rest_pose)
+        limits.keep(BoneModel(to_rows(motion)), state, matrix, most, settings.optimize_rest_pose)
         motion = rigid.sweep(collect_equations(state, matrix, free.bone_count), motion)
         checkpoint(progress, 0.8 * (number + 1) / _POSABLE_ROUNDS, "Weights")
-    limits.keep(BoneModel(to_rows(motion)), state, matrix, False)
+    limits.keep(BoneModel(to_rows(motion)), state, matrix, most, False)
     result = _finished(animation, matrix, free, state, motion, settings, span(progress, 0.8, 1.0))
     return result, replace(hierarchy, slips=_slips(result.transforms, hierarchy.parents, hierarchy.joints))
 
@@ -121,20 +124,22 @@ def solve_jointed(
             skeleton.mirror(partners, (hierarchy.plane - matrix.means[0][0]) / matrix.radius)
         if number >= rounds // 2:
             limits = PoseLimits(skeleton.parents, skeleton.heads, points)
-            limits.keep(BoneModel(to_rows(motion)), state, matrix, optimize)
+            most = _DEARER * squared_error(model, state, matrix)
+            limits.keep(model, state, matrix, most, optimize)
     if settings.smoothness:
         smoothing = matrix, animation.triangles, motion, None, False, state, settings.smoothness
         state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
     motion = skeleton.moved(collect_equations(state, matrix, skeleton.count), motion, _LAST_SWEEPS)
-    most = slip * float(np.linalg.norm(np.ptp(points, axis=0)))
+    farthest = slip * float(np.linalg.norm(np.ptp(points, axis=0)))
     for _ in range(_SLIPPING_ROUNDS if slip else 0):
-        motion = skeleton.slid(collect_equations(state, matrix, skeleton.count), motion, most)
+        motion = skeleton.slid(collect_equations(state, matrix, skeleton.count), motion, farthest)
         model = BoneModel(to_rows(motion))
         sweep_vertices(model, state, matrix, ignore, "Joints", optimize_rest_pose=settings.optimize_rest_pose)
-        PoseLimits(skeleton.parents, skeleton.heads, points).keep(model, state, matrix, settings.optimize_rest_pose)
+        limits = PoseLimits(skeleton.parents, skeleton.heads, points)
+        limits.keep(model, state, matrix, _DEARER * squared_error(model, state, matrix), settings.optimize_rest_pose)
         checkpoint(progress, 0.85, "Joints")
     if slip:
-        motion = skeleton.slid(collect_equations(state, matrix, skeleton.count), motion, most)
+        motion = skeleton.slid(collect_equations(state, matrix, skeleton.count), motion, farthest)
     checkpoint(progress, 0.85, "Joints")
     result = _finished(animation, matrix, free, state, motion, settings, span(progress, 0.85, 1.0))
     joints = skeleton.heads * matrix.radius + matrix.means[0]

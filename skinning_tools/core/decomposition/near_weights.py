@@ -3,6 +3,9 @@
 
 Free bones explain a vertex by whatever moves like it, on the other arm, too. What a bone carries is measured by a turn
 about its joint: a vertex that follows most a bone beyond the joint's two may move only little.
+
+A clean rig has such weights without being asked. Cloth has not: its bones are patches that slide. There every limit
+costs accuracy, so that the error may grow by a given share only.
 """
 
 import numpy as np
@@ -14,6 +17,7 @@ from ..strongest import strongest_bones, strongest_first
 from .bone_model import BoneModel
 from .reduction import AnimationMatrix
 from .rest_pose import blended_system, squared_errors
+from .sweeps import vertex_blocks
 from .vertex_step import VertexState, improve_vertices
 
 # Radians, and the share of the body's diagonal by which such a turn may move vertices of other parts.
@@ -59,20 +63,26 @@ class PoseLimits:
         rows, strongest = np.arange(len(weights)), np.argmax(state.weights, axis=1)
         weights[rows, strongest] += 1.0 - weights.sum(axis=1)
         bones, weights = strongest_first(state.bones, weights)
-        return VertexState(state.points, bones, weights, state.importance)
+        return VertexState(state.points.copy(), bones, weights, state.importance)
 
-    def keep(self, model: BoneModel, state: VertexState, matrix: AnimationMatrix, optimize_rest_pose: bool) -> None:
+    def keep(
+        self, model: BoneModel, state: VertexState, matrix: AnimationMatrix, most_error: float, optimize_rest_pose: bool
+    ) -> None:
         """Fit vertices again, in place, that break the limits: with their bones as far as these may move them, or with
-        one of their bones, its parent and its children, whichever is closer."""
+        one of their bones, its parent and its children, whichever is closer.
+
+        most_error: ``squared_error`` afterwards at most. Where that does not suffice for all, the vertices come first
+        that gain most for what they cost.
+        """
         wrong = np.flatnonzero(self.broken(state))
-        now = state.of(wrong)
-        best = self._capped(now)
-        least = _errors(model, best, matrix.rows(wrong))
+        now, before = state.of(wrong), matrix.rows(wrong)
+        best, present = self._capped(now), _errors(model, now, before)
+        least = _errors(model, best, before)
         for hubs in now.bones.T:
             for hub, places in enumerate(members(hubs, model.bone_count)):
                 if len(places):
                     allowed = np.flatnonzero(self._near[hub])
-                    data = matrix.rows(wrong[places])
+                    data = before[places]
                     fitted = self._capped(_fitted(model, now.of(places), data, allowed, optimize_rest_pose))
                     errors = _errors(model, fitted, data)
                     better = errors < least[places]
@@ -80,7 +90,25 @@ class PoseLimits:
                     least[chosen] = errors[better]
                     best.points[chosen], best.bones[chosen] = fitted.points[better], fitted.bones[better]
                     best.weights[chosen] = fitted.weights[better]
-        state.points[wrong], state.bones[wrong], state.weights[wrong] = best.points, best.bones, best.weights
+        added = least - present
+        if now.importance is not None:
+            added *= now.importance
+        order = np.argsort(added / self._excess(now).max(axis=1, initial=0.0))
+        room = most_error - squared_error(model, state, matrix)
+        chosen = order[np.cumsum(np.maximum(added[order], 0.0)) <= room]
+        vertices = wrong[chosen]
+        state.points[vertices], state.bones[vertices] = best.points[chosen], best.bones[chosen]
+        state.weights[vertices] = best.weights[chosen]
+
+
+def squared_error(model: BoneModel, state: VertexState, matrix: AnimationMatrix) -> float:
+    """Of all vertices and frames, each vertex as its importance has it."""
+    total = 0.0
+    for part in vertex_blocks(len(state.weights)):
+        data, few = matrix.rows(part), state.of(part)
+        errors = np.einsum("nd,nd->n", data, data) + _errors(model, few, data)
+        total += float(errors.sum() if few.importance is None else errors @ few.importance)
+    return total
 
 
 def _errors(model: BoneModel, state: VertexState, data: np.ndarray) -> np.ndarray:
