@@ -38,8 +38,9 @@ _ROUNDS_PER_ITERATION, _SWEEPS, _LAST_SWEEPS = 2, 2, 12
 _POSABLE_ROUNDS = 3
 # Rounds of bones that may leave their joints, and sweeps in each.
 _SLIPPING_ROUNDS, _SLIPPING_SWEEPS = 8, 3
-# The squared error that weights for posing may cost, of that without.
-_DEARER = 1.2**2
+# Weights for posing may raise the error by this factor, and always to this root mean square (of the unit ball), which
+# nobody sees.
+_DEARER, _UNSEEN = 1.2, 2e-4
 # Radians (root mean square): joints stay near where they were found along directions in which bones turn less than
 # that, such as the axis of a hinge.
 _FAINT_TURN = 0.03
@@ -73,7 +74,7 @@ def solve_posable(
     limits = PoseLimits(hierarchy.parents, (hierarchy.joints - matrix.means[0]) / matrix.radius, points)
     if not limits.broken(state).any():
         return free, hierarchy
-    most = _DEARER * squared_error(BoneModel(to_rows(motion)), state, matrix)
+    most = _dearer(BoneModel(to_rows(motion)), state, matrix)
     for number in range(_POSABLE_ROUNDS):
         limits.keep(BoneModel(to_rows(motion)), state, matrix, most, settings.optimize_rest_pose)
         motion = rigid.sweep(collect_equations(state, matrix, free.bone_count), motion)
@@ -124,8 +125,7 @@ def solve_jointed(
             skeleton.mirror(partners, (hierarchy.plane - matrix.means[0][0]) / matrix.radius)
         if number >= rounds // 2:
             limits = PoseLimits(skeleton.parents, skeleton.heads, points)
-            most = _DEARER * squared_error(model, state, matrix)
-            limits.keep(model, state, matrix, most, optimize)
+            limits.keep(model, state, matrix, _dearer(model, state, matrix), optimize)
     if settings.smoothness:
         smoothing = matrix, animation.triangles, motion, None, False, state, settings.smoothness
         state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
@@ -136,7 +136,7 @@ def solve_jointed(
         model = BoneModel(to_rows(motion))
         sweep_vertices(model, state, matrix, ignore, "Joints", optimize_rest_pose=settings.optimize_rest_pose)
         limits = PoseLimits(skeleton.parents, skeleton.heads, points)
-        limits.keep(model, state, matrix, _DEARER * squared_error(model, state, matrix), settings.optimize_rest_pose)
+        limits.keep(model, state, matrix, _dearer(model, state, matrix), settings.optimize_rest_pose)
         checkpoint(progress, 0.85, "Joints")
     if slip:
         motion = skeleton.slid(collect_equations(state, matrix, skeleton.count), motion, farthest)
@@ -146,6 +146,11 @@ def solve_jointed(
     slips = _slips(result.transforms, skeleton.parents, joints) if slip else np.zeros(skeleton.count)
     jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=not slip)
     return result, jointed
+
+
+def _dearer(model: BoneModel, state: VertexState, matrix: AnimationMatrix) -> float:
+    """The squared error that weights for posing may lead to."""
+    return max(_DEARER**2 * squared_error(model, state, matrix), matrix.squared_tolerance(_UNSEEN))
 
 
 def _finished(
