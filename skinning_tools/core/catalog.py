@@ -11,11 +11,30 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 _FIELD = re.compile(r"\{(\w*)[^{}]*\}")
 # Where a value holds several texts, from the outermost to the innermost.
 _BETWEEN = "; ", ", "
 _DEPTH = 6
+# Panels ask for all their texts at each redraw.
+_KEPT = 4096
+
+
+class _Template(NamedTuple):
+    """A text with fields; words: what stands around these; pattern: finds the fields' values."""
+
+    text: str
+    words: tuple[str, ...]
+    pattern: re.Pattern
+
+    @classmethod
+    def of(cls, text: str) -> "_Template":
+        return cls(text, tuple(filter(None, _parts(text)[::2])), _pattern(text))
+
+    def match(self, text: str) -> re.Match | None:
+        # Without the words, the pattern would try all lengths of all fields.
+        return self.pattern.fullmatch(text) if all(each in text for each in self.words) else None
 
 
 class Catalog:
@@ -30,8 +49,8 @@ class Catalog:
         templates = [each for each in texts if _FIELD.search(each)]
         # Of several that fit, the one with the most words of its own.
         templates.sort(key=lambda each: -len(_FIELD.sub("", each)))
-        self._patterns = [(_pattern(each), each) for each in templates if re.search("[A-Za-z]", _FIELD.sub("", each))]
-        self.translate = lru_cache(maxsize=512)(self._translated)
+        self._templates = [_Template.of(each) for each in templates if re.search("[A-Za-z]", _FIELD.sub("", each))]
+        self.translate = lru_cache(maxsize=_KEPT)(self._translated)
 
     def _translated(self, text: str) -> str:
         """The text in the catalog's language; unchanged if it is unknown."""
@@ -43,11 +62,11 @@ class Catalog:
             return exact
         if depth > _DEPTH or not re.search("[A-Za-z]{2}", text):
             return None
-        for pattern, template in self._patterns:
-            match = pattern.fullmatch(text)
+        for template in self._templates:
+            match = template.match(text)
             if match:
-                values = {name: self._value(match, name, depth) for name in pattern.groupindex}
-                return "".join(values.get(part, part) for part in _parts(self.texts[template]))
+                values = {name: self._value(match, name, depth) for name in match.re.groupindex}
+                return "".join(values.get(part, part) for part in _parts(self.texts[template.text]))
         return self._other_case(text, depth)
 
     def _other_case(self, text: str, depth: int) -> str | None:
@@ -100,7 +119,7 @@ def _entries(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             text, parts = "", [ast.literal_eval(rest)]
         elif keyword == "msgstr":
             text, parts = "".join(parts), [ast.literal_eval(rest)]
-        elif rest[:1] == '"' and line[:1] == '"':
+        elif line[:1] == '"':
             parts.append(ast.literal_eval(rest))
 
 
