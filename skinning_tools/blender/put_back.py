@@ -65,18 +65,26 @@ class _Skin:
         for (points, name), shape in zip(stored_shapes(ob.data), self.shapes, strict=True):
             points.foreach_set(name, shape.astype(np.float32).ravel())
         for owner, properties in zip((ob, ob.data), self.properties, strict=True):
-            for key in _own_properties(owner).keys() - properties.keys():
+            written = _own_properties(owner)
+            for key in written.keys() - properties.keys():
                 del owner[key]
-            for key in properties.keys() - _own_properties(owner).keys():
-                owner[key] = properties[key]
+            for key, value in properties.items():
+                if key not in written or written[key] != value:
+                    owner[key] = value
         if isinstance(ob.data, bpy.types.Mesh):
             ob.data.update()
         ob.data.update_tag()
 
 
 def _own_properties(owner: bpy.types.ID) -> dict[str, Any]:
-    found = {key: owner[key] for key in list(owner.keys()) if key.startswith(_OWN)}
-    return {key: value.to_dict() if hasattr(value, "to_dict") else value for key, value in found.items()}
+    return {key: _plain(owner[key]) for key in list(owner.keys()) if key.startswith(_OWN)}
+
+
+def _plain(value: Any) -> Any:
+    """The value of a custom property, independent of its storage, which goes with the property."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    return value.to_list() if hasattr(value, "to_list") else value
 
 
 @dataclass(frozen=True, eq=False)

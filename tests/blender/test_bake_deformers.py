@@ -327,7 +327,7 @@ def test_an_effect_that_no_pose_shows(tube):
 @pytest.mark.parametrize("failing", ["write_bone_weights", "store", "write_record"])
 def test_a_write_that_fails_leaves_nothing(tube, failing, monkeypatch):
     ob, rig = tube
-    ob["skinning_compression"] = 2.5
+    ob["skinning_compression"], ob["skinning_partition"], ob.data[FIGURES] = [2.5, 1.0], [3, 4], {"what": "earlier"}
     before, blocks, weights = moving_meshes.state(), scenes.data_blocks(), weights_of(ob)
     real, written = getattr(bake_module, failing), []
 
@@ -347,8 +347,9 @@ def test_a_write_that_fails_leaves_nothing(tube, failing, monkeypatch):
     assert not rig.data.collections_all
     assert ob.modifiers["Armature"].use_deform_preserve_volume
     assert ob.modifiers["Smooth"].show_viewport
-    assert [key for key in ob.data.keys() if key.startswith("skinning_")] == []  # noqa: SIM118
-    assert ob["skinning_compression"] == 2.5
+    assert [key for key in ob.data.keys() if key.startswith("skinning_")] == [FIGURES]  # noqa: SIM118
+    assert ob.data[FIGURES].to_dict() == {"what": "earlier"}
+    assert (list(ob["skinning_compression"]), list(ob["skinning_partition"])) == ([2.5, 1.0], [3, 4])
 
 
 def test_damaged_earlier_weights(tube):

@@ -16,6 +16,7 @@ from ...blender.conversions import Result, result_of
 from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.measure import RigMeter
 from ...blender.preconditions import check_unchanged, object_label
+from ...blender.put_back import put_back_on_failure
 from ...blender.rotation_limits import MARGIN, ROTATION_LIMIT, limit_rotations, remove_limits
 from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.vertex_groups import read_weights
@@ -86,12 +87,13 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
             write_bone_weights(probe, before, bones, weights)
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
         check_unchanged(parts.mesh, len(before.bones))
-        apply_motion(context, parts.armature, (), action)
-    write_bone_weights(parts.mesh, before, bones, weights)
-    if limited:
-        _limit_again(parts.armature, names, made[0], result)
-    forget_figures(parts.mesh)
-    notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
+        with put_back_on_failure(context, [parts.mesh], parts.armature):
+            apply_motion(context, parts.armature, (), action)
+            write_bone_weights(parts.mesh, before, bones, weights)
+            forget_figures(parts.mesh)
+            notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
+            if limited:
+                _limit_again(parts.armature, names, made[0], result)
     idle = [name for index, name in enumerate(names) if not (weights[bones == index] > 0).any()]
     if idle:
         notes.append(f"{counted(len(idle), 'bone')} without vertices: {listed(idle)}. Place them inside the mesh")
