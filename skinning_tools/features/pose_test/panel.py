@@ -55,11 +55,11 @@ class SKINNING_PT_pose_test(SidebarPanel, bpy.types.Panel):
         draw_failure(layout, context, SKINNING_PT_pose_test)
         mesh_object = target_mesh(context)
         record = read_record(mesh_object, POSE_TEST_PROPERTY, PoseTestFigures) if mesh_object is not None else None
-        if record is None:
-            return
-        draw_rows(layout, rows_of_panel(record.figures()[:-1]))
-        for text in record.worst:
-            draw_text(layout, context, text, "BONE_DATA")
+        if record is not None:
+            draw_rows(layout, rows_of_panel(record.figures()[:-1]))
+            for text in record.worst:
+                draw_text(layout, context, text, "BONE_DATA")
+        # Colors outlast the figures, which go when the weights change.
         if shows_pose_test(mesh_object):
             meanings = layout.column(align=True)
             for icon, text in _MEANINGS:

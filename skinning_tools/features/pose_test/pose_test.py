@@ -2,7 +2,7 @@
 """The pose test: turns each bone of a skinned mesh in arrays alone, so that pose, keys and file stay as they are."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
@@ -13,7 +13,7 @@ from ...blender.bodies import named_parents, to_mesh
 from ...blender.character import character_of
 from ...blender.error_display import POSE_TEST_COLORS, add_colors
 from ...blender.figures import Figure, Result, each
-from ...blender.preconditions import check_own_mesh
+from ...blender.preconditions import check_own_mesh, check_unchanged
 from ...blender.records import write_record
 from ...blender.self_contact import SelfContact
 from ...blender.skeletons import skeleton_of
@@ -41,9 +41,12 @@ class TestedBone:
 
     def joined(self, stretch: float, torn: int, touching: int) -> "TestedBone":
         """With another pose of the bone."""
-        return TestedBone(
-            self.name, max(self.stretch, stretch), max(self.torn, torn), max(self.touching, touching)
-        )  # fmt: skip
+        return replace(
+            self,
+            stretch=max(self.stretch, stretch),
+            torn=max(self.torn, torn),
+            touching=max(self.touching, touching),
+        )
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ def show_pose_test(
     """Generator: ``run_pose_test``, whose result colors the mesh and is noted on it for the panel."""
     mesh_object = check_testable(context, active)
     test = yield from run_pose_test(context, mesh_object, **given)
+    check_unchanged(mesh_object, len(test.stretch))
     add_colors(mesh_object, POSE_TEST_COLORS, pose_test_colors(test.stretch, test.touching, test.record.tear_limit))
     write_record(mesh_object, POSE_TEST_PROPERTY, test.record)
     return test
