@@ -14,6 +14,10 @@ from ...core.errors import BadPath, BadScene, BadSettings
 
 _POINT_CACHES = {".pc2": "PC2", ".mdd": "MDD"}
 _USD = (".usd", ".usda", ".usdc", ".usdz")
+# For Blender's importer of USD, which would also give the scene a world for the lights in the file.
+_MESHES_ALONE = dict.fromkeys(
+    ("import_cameras", "import_lights", "import_materials", "import_volumes", "create_world_material"), False
+)
 ENDINGS = (".abc", *_USD, *_POINT_CACHES)
 
 
@@ -76,10 +80,11 @@ def _play_scene_cache(
     """Take from Blender's importer what plays the file: the cache, and the path of the mesh in it."""
     scene = context.scene
     before, own = set(bpy.data.objects), (scene.frame_start, scene.frame_end)
-    operator = bpy.ops.wm.usd_import if path.suffix.lower() in _USD else bpy.ops.wm.alembic_import
-    more = {} if path.suffix.lower() in _USD else {"as_background_job": False}
     try:
-        operator(filepath=str(path), set_frame_range=True, **more)
+        if path.suffix.lower() in _USD:
+            bpy.ops.wm.usd_import(filepath=str(path), set_frame_range=True, **_MESHES_ALONE)
+        else:
+            bpy.ops.wm.alembic_import(filepath=str(path), set_frame_range=True, as_background_job=False)
         span = scene.frame_start, scene.frame_end
         read = [ob for ob in bpy.data.objects if ob not in before]
         source = _meant(read, mesh, path)
@@ -100,7 +105,7 @@ def _meant(read: Sequence[bpy.types.Object], mesh: bpy.types.Object, path: Path)
         ob.name: each
         for ob in read
         for each in ob.modifiers
-        if each.type == "MESH_SEQUENCE_CACHE" and len(ob.data.vertices) == len(mesh.data.vertices)
+        if ob.type == "MESH" and each.type == "MESH_SEQUENCE_CACHE" and len(ob.data.vertices) == len(mesh.data.vertices)
     }
     fitting = [each for each in moving.values() if mesh.name in each.object_path.split("/")] or [*moving.values()]
     if len(fitting) == 1:
