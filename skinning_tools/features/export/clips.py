@@ -60,13 +60,13 @@ def strips_in_turn(armature: bpy.types.Object, clips: Sequence[FileClip], start:
     owners = dict.fromkeys([armature, *(each.owner for clip in clips for each in clip.companions)])
     with ExitStack() as undo:
         undo.enter_context(playing(armature, None, reset=_bones(armature)))
-        armature.animation_data.use_nla = True
         for owner in owners:
-            undo.callback(
-                _assign, owner, owner.animation_data.action, getattr(owner.animation_data, "action_slot", None)
-            )
-            owner.animation_data.action = None
-            for strip in [strip for track in owner.animation_data.nla_tracks for strip in track.strips]:
+            animation = owner.animation_data
+            undo.callback(_assign, owner, animation.action, getattr(animation, "action_slot", None))
+            animation.action = None
+            undo.callback(setattr, animation, "use_nla", animation.use_nla)
+            animation.use_nla = True
+            for strip in [strip for track in animation.nla_tracks for strip in track.strips]:
                 # Names of strips are unique in a data-block, and those in the file have to be the clips' own.
                 undo.callback(setattr, strip, "name", strip.name)
                 strip.name = f"{strip.name} before"
