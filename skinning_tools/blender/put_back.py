@@ -121,7 +121,9 @@ class _Bones:
             action.use_fake_user = self.kept
         added = [name for name in armature.data.bones.keys() if name not in self.names]  # noqa: SIM118
         if added:
-            remove_bones(context, armature, added, clear_animation=self.played is None)
+            remove_bones(context, armature, added, clear_animation=False)
+        if self.played is None:
+            armature.animation_data_clear()
         for collection in list(armature.data.collections_all):
             if collection.name not in self.collections:
                 remove_if_empty(armature.data, collection)

@@ -8,6 +8,7 @@ import pytest
 from skinning_tools import command_line
 from skinning_tools.blender.skin_reader import rest_positions
 from skinning_tools.core.decomposition import BONE_KINDS
+from skinning_tools.features.partial import again
 from tests.blender import moving_meshes, scenes
 from tests.blender.partial_scenes import curves, select
 from tests.blender.refusals import refused
@@ -224,6 +225,10 @@ def split_and_rename(bones):
         bone.parent = new
 
 
+def no_memory(*_):
+    raise MemoryError
+
+
 def test_solve_again_keeps_what_was_edited(arm):
     jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True, rotation_limits=True)
     before = jointed["skinning_e_rms"]
@@ -237,6 +242,7 @@ def test_solve_again_keeps_what_was_edited(arm):
     # Another joint costs nothing.
     assert jointed["skinning_e_rms"] < 1.2 * before
     assert jointed["skinning_report"]["e_rms"] == rig["skinning_report"]["e_rms"] == jointed["skinning_e_rms"]
+    assert "normals" not in jointed["skinning_report"], "of the skeleton as it was"
     assert sum(len(bone.constraints) for bone in rig.pose.bones) == 3
     np.testing.assert_array_equal(scenes.played(arm, FRAMES), source)
     for frame in FRAMES:
@@ -247,11 +253,16 @@ def test_solve_again_keeps_what_was_edited(arm):
                 assert (place - bone.head).length < 1e-5 * size_of(jointed)
 
 
-def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm):
+def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monkeypatch):
     jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True)
     gone = tip_of(rig).name
     edited(rig, lambda bones: bones.remove(bones[gone]))
-    action = rig.animation_data.action
+    action, before, shape = rig.animation_data.action, moving_meshes.state(), scenes.played(jointed, FRAMES)
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="ran out of memory"):
+        patched.setattr(again, "attach", no_memory)
+        bpy.ops.skinning.solve_again(rotation_only=False)
+    assert (moving_meshes.state(), rig.animation_data.action) == (before, action)
+    np.testing.assert_array_equal(scenes.played(jointed, FRAMES), shape)
     assert bpy.ops.skinning.solve_again(rotation_only=False) == {"FINISHED"}
     names = set(rig.data.bones.keys())
     for vertex in jointed.data.vertices:

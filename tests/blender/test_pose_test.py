@@ -12,8 +12,11 @@ from skinning_tools import command_line
 from skinning_tools.blender import attributes
 from skinning_tools.blender.background import drain
 from skinning_tools.blender.error_display import POSE_TEST_COLORS
+from skinning_tools.blender.weight_tools import forget_figures
 from skinning_tools.features.pose_test import pose_test
+from skinning_tools.features.pose_test.panel import SKINNING_PT_pose_test
 from tests.blender import moving_meshes, scenes
+from tests.blender.panel_recorder import drawn, pressable
 from tests.blender.partial_scenes import select, tube
 from tests.blender.refusals import refused
 
@@ -86,6 +89,9 @@ def test_a_hard_joint_is_red_and_named(arm):
     assert np.abs(along[red] - middle).max() <= 1.01 * step
     assert len(bpy.data.actions) == keys
     np.testing.assert_array_equal(scenes.played(ob, range(1, 9)), poses)
+    # Other weights make the figures void, but not the colors.
+    forget_figures(ob)
+    assert "skinning.hide_pose_test" in pressable(drawn(SKINNING_PT_pose_test))
     assert bpy.ops.skinning.hide_pose_test() == {"FINISHED"}
     assert POSE_TEST_COLORS not in ob.data.attributes
     refused("hide_pose_test", error=RuntimeError)

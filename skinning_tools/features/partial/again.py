@@ -183,8 +183,8 @@ def _update_record(
         "joint_count": int((parents >= 0).sum()),
         "joint_hierarchy": True,
     }
-    # Sweeps, keys and other numbers of bones are of the skeleton as it was.
-    gone = {"history", "keys", "curve", "free_e_rms", "notes"}
+    # Sweeps, keys, normals and other numbers of bones are of the skeleton as it was.
+    gone = {"history", "keys", "curve", "free_e_rms", "normals", "notes"}
     kept = {name: value for name, value in result.figures.items() if name not in gone}
     write_figures(parts.mesh, {**kept, **new})
     if result.rig is not None and REPORT_PROPERTY in result.rig:
