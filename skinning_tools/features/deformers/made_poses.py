@@ -27,15 +27,18 @@ def made_poses(
     count: int,
     seed: int,
     before: BoneWeights,
-) -> "background.Steps[tuple[np.ndarray, np.ndarray, int]]":
-    """Generator: turns (F, P, 4) and shapes (F, N, 3), in the armature's space, of ``count`` poses; and how many of
-    these were made milder because the mesh penetrated itself. ranges, played: see ``joint_ranges``; before: weights."""
+) -> "background.Steps[tuple[np.ndarray, np.ndarray, np.ndarray, int]]":
+    """Generator: the shape (N, 3) at rest, in the armature's space; turns (F, P, 4) and shapes (F, N, 3) of ``count``
+    poses; and how many of these were made milder because the mesh penetrated itself.
+
+    ranges, played: see ``joint_ranges``; before: weights.
+    """
     from ...core.imitation.skeleton import posed, random_turns, scaled
     from ...core.strongest import strongest_bones
 
     to_armature = rig.to_armature
     back = np.linalg.inv(to_armature)
-    shape = rig.shape(np.tile(np.eye(4)[:3], (len(skeleton), 1, 1)))
+    still = rig.shape(np.tile(np.eye(4)[:3], (len(skeleton), 1, 1)))
     at_rest, _ = rig.depths()
     allowed = _DEEP
     for motion in played[:: max(len(played) // _LOOKED_AT, 1)]:
@@ -45,7 +48,7 @@ def made_poses(
         allowed = max(allowed, float((rig.depths()[0] - at_rest).max(initial=0.0)))
         yield 0.0, ""
     rng = np.random.default_rng(seed)
-    turns, frames = np.empty((count, len(skeleton), 4)), np.empty((count, *shape.shape))
+    turns, frames = np.empty((count, len(skeleton), 4)), np.empty((count, *still.shape))
     shrunk = 0
     movable = skeleton.parents >= 0
     moved_by = strongest_bones(before.bones, before.weights)
@@ -65,4 +68,4 @@ def made_poses(
         shrunk += times > 0
         turns[row] = drawn
         yield (row + 1) / count, ""
-    return turns, frames, shrunk
+    return still, turns, frames, shrunk

@@ -88,6 +88,5 @@ def poses_of(context: bpy.types.Context, subject: Subject, pose_count: int, seed
         looking = joint_ranges(context, subject.armature, names, skeleton, skin, rig.mesh)
         ranges, played, notes = yield from background.part_of(looking, 0.0, 0.15)
         posing = made_poses(rig, skeleton, ranges, played, pose_count, seed, weights)
-        turns, frames, shrunk = yield from background.part_of(posing, 0.15, 1.0, "Posing")
-        still = rig.shape(np.tile(np.eye(3, 4), (len(names), 1, 1)))
+        still, turns, frames, shrunk = yield from background.part_of(posing, 0.15, 1.0, "Posing")
         return Poses(rest, still, turns, frames, rig.to_armature, shrunk, notes)
