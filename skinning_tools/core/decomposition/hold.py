@@ -8,9 +8,9 @@ tells by itself what its weights have to be, and needs no such turns. One that s
 its weights would go wherever rounding, or the least gain elsewhere, takes them, and show it in the next animation.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from .partial_transforms import Joints
 
 # Radians, root mean square over the frames: joints that move by more are held only as far as the user asks.
 _TELLING = 0.1
@@ -22,24 +22,6 @@ _HALF_HELD = 0.1
 _LEAST_DISTANCE = 0.05
 # 1 − amount is at least this.
 _FIRMEST = 1e-8
-
-
-@dataclass(frozen=True, eq=False)
-class Joints:
-    """heads (P, 3): where the bones turn, in the rest pose; parents (P,): −1 for none."""
-
-    heads: np.ndarray
-    parents: np.ndarray
-
-    def moved(self) -> np.ndarray:
-        """(P, P) bool: which bones (columns) each joint moves, its own among them."""
-        moved = np.eye(len(self.parents), dtype=bool)
-        for bone in range(len(self.parents)):
-            parent = self.parents[bone]
-            while parent >= 0:
-                moved[parent, bone] = True
-                parent = self.parents[parent]
-        return moved
 
 
 def turns(joints: Joints, transforms: np.ndarray) -> np.ndarray:
@@ -71,5 +53,15 @@ def hold_rows(joints: Joints, transforms: np.ndarray, amount: float) -> np.ndarr
     blocks[:, 3, :3] = -joints.heads
     blocks[:, 3, 3] = _LEAST_DISTANCE
     blocks *= np.sqrt(len(transforms) * squares)[:, None, None]
-    rows = joints.moved().T[:, None, :, None] * blocks.transpose(1, 0, 2)
+    rows = _moved(joints).T[:, None, :, None] * blocks.transpose(1, 0, 2)
     return rows.reshape(4 * count, 4 * count)
+
+
+def _moved(joints: Joints) -> np.ndarray:
+    """(P, P) bool: which bones (columns) each joint moves, its own among them."""
+    moved = np.eye(len(joints.parents), dtype=bool)
+    for bone, parent in enumerate(joints.parents):
+        while parent >= 0:
+            moved[parent, bone] = True
+            parent = joints.parents[parent]
+    return moved

@@ -12,7 +12,8 @@ from ..dense import one_blas_thread
 from ..errors import BadSettings, BadWeights
 from ..progress import Progress, ignore, span
 from .bone_model import homogeneous
-from .hold import Joints, hold_rows
+from .hold import hold_rows
+from .partial_transforms import Joints
 from .reduction import AnimationMatrix
 from .smoothness import neighbor_weights
 from .transforms import to_rows
