@@ -327,7 +327,7 @@ def test_cache_files_that_do_not_fit(caches, tmp_path, capsys):
     refused_with('There is an object "Horse" in the file already', tmp_path / "Horse.pc2")
     if bpy.app.build_options.alembic:
         (tmp_path / "broken.abc").write_bytes(b"0" * 99)
-        refused_with("", tmp_path / "broken.abc")
+        refused_with("the file is damaged", tmp_path / "broken.abc")
         moving_meshes.fresh_scene(6)
         bpy.data.objects.remove(clip("Horse", range(1, 7), 1))
         moving_meshes.waving_grid(columns=5, rows=4)

@@ -82,9 +82,11 @@ def _play_scene_cache(
     before, own = set(bpy.data.objects), (scene.frame_start, scene.frame_end)
     try:
         if path.suffix.lower() in _USD:
-            bpy.ops.wm.usd_import(filepath=str(path), set_frame_range=True, **_MESHES_ALONE)
+            ended = bpy.ops.wm.usd_import(filepath=str(path), set_frame_range=True, **_MESHES_ALONE)
         else:
-            bpy.ops.wm.alembic_import(filepath=str(path), set_frame_range=True, as_background_job=False)
+            ended = bpy.ops.wm.alembic_import(filepath=str(path), set_frame_range=True, as_background_job=False)
+        if "FINISHED" not in ended:
+            raise RuntimeError("the file is damaged")
         span = scene.frame_start, scene.frame_end
         read = [ob for ob in bpy.data.objects if ob not in before]
         source = _meant(read, mesh, path)
