@@ -46,11 +46,13 @@ class HandedOver:
 def hand_over(source: ShapeKeys, rig: FaceRig, body: Body | None, made: list) -> HandedOver:
     """Animate the sliders of ``rig`` as the shape keys of ``source`` are; adds a new action to ``made``.
 
-    A slider reads the key itself where NLA strips animate that. Values stay in the range of the key, to which Blender
-    clamps those of a shape key.
+    A slider reads the key itself where NLA strips animate that, and without animation has the key's present value.
+    Values stay in the range of the key, to which Blender clamps those of a shape key.
     """
     keys = source.mesh_object.data.shape_keys
     animation = keys.animation_data
+    for slider, name in zip(source.sliders, rig.slider_names, strict=True):
+        rig.armature[name] = keys.key_blocks[slider.name].value
     if animation is None:
         return HandedOver()
     sliders = {
