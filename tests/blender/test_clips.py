@@ -322,7 +322,7 @@ def test_cache_files_that_do_not_fit(caches, tmp_path, capsys):
     (tmp_path / "walk.mdd").write_bytes(walk.read_bytes())
     refused_with('Two cache files have the name "walk"', walk, tmp_path / "walk.mdd")
     (tmp_path / "trot.mdd").write_bytes(b"")
-    refused_with("is not in the MDD format", walk, tmp_path / "trot.mdd")
+    refused_with("is not in the MDD format", tmp_path / "trot.mdd")
     (tmp_path / "Horse.pc2").write_bytes(walk.read_bytes())
     refused_with('There is an object "Horse" in the file already', tmp_path / "Horse.pc2")
     if bpy.app.build_options.alembic:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender import actions, clip_tracks
+from skinning_tools.blender.skin_reader import armature_of
 from skinning_tools.core.errors import BadScene
 from skinning_tools.features.export import comparison, engines, export
 from tests.blender import (
@@ -205,6 +206,14 @@ def test_what_the_file_lacks_is_noted(tmp_path):
     text = result.summary()
     assert "have more than 4 influences" in text
     assert 'modifiers of object "Tube_skinned" are not in the file: Smoother' in text
+
+
+def test_a_mirrored_armature_is_named_where_the_importer_reads_it_wrong(tmp_path):
+    armature_of(conversion()).scale.z = -1.0
+    result = exported(tmp_path)
+    assert result.compared.largest > 1e-3 * result.compared.diagonal
+    assert "is mirrored, which glTF files play but Blender's importer does not" in result.summary()
+    assert "does not play as the scene does" not in result.summary()
 
 
 def test_a_name_without_ending_gets_one(tmp_path):

@@ -101,6 +101,17 @@ def test_modifiers_are_copied():
     agree(ob)
 
 
+def test_sliders_begin_at_values_that_nothing_animates():
+    ob = face()
+    keyed(ob)
+    for block, value in zip(ob.data.shape_keys.key_blocks[1:], (0.0, 0.7, 3.0), strict=False):
+        block.value = value
+    convert()
+    for name in NAMES[1:]:
+        agreed = compared(ob, name)
+        np.testing.assert_allclose(agreed[1], agreed[0], atol=1e-6)
+
+
 def test_baked_samples_are_copied():
     ob = face()
     keyed(ob).convert_to_samples(1, 21)

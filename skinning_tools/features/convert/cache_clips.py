@@ -71,7 +71,9 @@ def _play_points(clip: bpy.types.Object, path: Path, kind: str) -> tuple[int, in
     modifier = clip.modifiers.new(path.stem, "MESH_CACHE")
     modifier.cache_format, modifier.filepath, modifier.frame_start = kind, str(path), 1
     head = point_cache_head(str(path), kind, object_label(clip))
-    return 1, max(head.frames if head is not None else 1, 1)
+    if head is None:
+        raise BadScene(f"The cache file of {object_label(clip)} is not in the {kind} format: {path}. Export it again")
+    return 1, max(head.frames, 1)
 
 
 def _play_scene_cache(

@@ -201,7 +201,7 @@ def export(
             except SkinningError as error:
                 notes.append(f"not compared: {error}")
             else:
-                notes += _notes_on_comparison(context, compared, chosen)
+                notes += _notes_on_comparison(context, armature, compared, chosen, written)
     return Exported(
         armature.name,
         target.path,
@@ -314,10 +314,22 @@ def _notes_on(
     return notes
 
 
-def _notes_on_comparison(context: bpy.types.Context, compared: Comparison, engine: Engine) -> list[str]:
+def _notes_on_comparison(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    compared: Comparison,
+    engine: Engine,
+    file_format: Format,
+) -> list[str]:
     notes = []
     if compared.largest > _WRONG * compared.diagonal:
-        notes.append("the file does not play as the scene does: the manual's page on engines has the reasons")
+        if file_format == FORMATS["GLTF"] and armature.matrix_world.is_negative:
+            notes.append(
+                f"{object_label(armature)} is mirrored, which glTF files play but Blender's importer does not: this "
+                "cannot show whether the file is right. Scales above 0 avoid it"
+            )
+        else:
+            notes.append("the file does not play as the scene does: the manual's page on engines has the reasons")
     if compared.missing:
         notes.append(f"{vertices_text(compared.missing)} are not in the file")
     if engine.apart and compared.sheared:
