@@ -11,7 +11,7 @@ from ...blender import background
 from ...blender.bodies import deforming_bones
 from ...blender.bone_weights import BoneWeights, read_bone_weights
 from ...blender.character import mesh_meant
-from ...blender.preconditions import unmet
+from ...blender.preconditions import check_type, unmet
 from ...blender.skeletons import skeleton_of
 from ...blender.skin_reader import rest_positions
 from .joint_ranges import joint_ranges
@@ -59,10 +59,8 @@ class Poses:
 def check_bakeable(context: bpy.types.Context, active: bpy.types.Object | None) -> Teacher:
     """What can be baked for the active object. Raises SkinningError if nothing can. Cheap enough for a panel."""
     mesh = mesh_meant(context, active)
-    if mesh is None:
-        raise unmet("NO_ACTIVE_OBJECT", remedy="Select the mesh that an armature deforms")
-    if mesh.type != "MESH":
-        raise unmet("NOT_SKINNED", object=mesh)
+    check_type(mesh, "Select the mesh that an armature deforms")
+    assert mesh is not None
     return teacher_of(context, mesh)
 
 
