@@ -84,14 +84,12 @@ def imitate(
         raise BadSettings("Poses, turns and weights do not belong to the same mesh and skeleton")
     if max_influences < 1 or helper_count < 0:
         raise BadSettings("At least one influence is needed, and no fewer than 0 helper bones")
-    # No vertex can have more, and no more helpers can each move one.
-    helper_count = min(helper_count, count)
-    max_influences = min(max_influences, bone_count + helper_count)
     locked = np.zeros(bone_count, bool) if locked_bones is None else np.asarray(locked_bones, bool)
     given = skeleton, turns, max_influences, locked
     solver = _Solver(rest, edges, frames, bones, weights, *given, helper_count)
     if solver.idle:
         return solver.result(progress)
+    helper_count = solver.helper_count
     if helper_count:
         sample, nearest = solver.sample()
         near = cKDTree(rest[sample]).query(rest[sample], min(_NEAR, len(sample)))[1].reshape(len(sample), -1)
@@ -130,7 +128,7 @@ class _Solver:
         helper_count: int,
     ):
         self._size = float(np.linalg.norm(np.ptp(rest, axis=0))) or 1.0
-        self._skeleton, self._turns, self._helper_count = skeleton, turns, helper_count
+        self._skeleton, self._turns = skeleton, turns
         self._rest = np.asarray(rest, float) / self._size
         self._frames = np.asarray(frames, np.float64) / self._size
         scaled = skeleton.rest.copy()
@@ -139,14 +137,12 @@ class _Solver:
         self._bones, self._weights = np.asarray(bones), np.asarray(weights, float)
         self._helpers: list[DrivenHelper] = []
         self._motion = self._own
-        bone_count, total = len(skeleton), len(skeleton) + helper_count
-        matrix = weight_matrix(self._bones, self._weights, total).copy()
+        bone_count = len(skeleton)
+        matrix = weight_matrix(self._bones, self._weights, bone_count).copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         self._earlier = self._present = matrix
-        self._useful = np.ones(helper_count, bool)
-        self._free = free = np.concatenate([~locked, np.ones(helper_count, bool)])
-        self._held = (matrix @ sparse.diags((~free).astype(float))).tocsr()
+        self._held = (matrix @ sparse.diags(locked.astype(float))).tocsr()
         self._held.eliminate_zeros()
         self._budget = np.maximum(1.0 - np.asarray(self._held.sum(axis=1)).ravel(), 0.0)
         bound = np.asarray(matrix.sum(axis=1)).ravel() > 0
@@ -154,6 +150,14 @@ class _Solver:
         if not len(self._chosen):
             what = "is locked" if bound.any() else "is missing"
             raise BadWeights(f"No weight can change, since every weight {what}. Unlock or assign weights of the mesh")
+        # No more helpers can each move a vertex, and no vertex can follow more bones.
+        self.helper_count = min(helper_count, len(self._chosen))
+        total = bone_count + self.helper_count
+        most = min(most, total)
+        self._earlier.resize(len(rest), total)
+        self._held.resize(len(rest), total)
+        self._useful = np.ones(self.helper_count, bool)
+        self._free = free = np.concatenate([~locked, np.ones(self.helper_count, bool)])
         self._points = homogeneous(self._rest)
         self._targets = data = self._frames.transpose(1, 0, 2).reshape(len(rest), -1)
         if self._held.nnz:
@@ -189,7 +193,7 @@ class _Solver:
     def sample(self) -> tuple[np.ndarray, np.ndarray]:
         """Evenly spread vertices whose weights may change, ascending; and for each vertex its nearest among them."""
         order = self._chosen[np.argsort(morton_codes(self._rest[self._chosen]), kind="stable")]
-        count = min(len(order), max(_SAMPLE, self._helper_count))
+        count = min(len(order), max(_SAMPLE, self.helper_count))
         sample = np.sort(order[(np.arange(count) * len(order)) // count])
         return sample, cKDTree(self._rest[sample]).query(self._rest)[1]
 
@@ -220,13 +224,13 @@ class _Solver:
             self._own,
             self._bones[rows],
             self._weights[rows],
-            self._helper_count,
+            self.helper_count,
             max_influences=widest + _FREE_INFLUENCES,
             iterations=_FREE_SWEEPS,
             locked_bones=np.asarray(self._held.sum(axis=0)).ravel()[:own_count] > 0,
             progress=progress,
         )
-        given = weight_matrix(found.bones, found.weights, own_count + self._helper_count).copy()
+        given = weight_matrix(found.bones, found.weights, own_count + self.helper_count).copy()
         given.sum_duplicates()
         shares = self._spread() @ given[:, own_count:]
         own = sparse.diags(1.0 - np.asarray(shares.sum(axis=1)).ravel()) @ self._earlier[:, :own_count]
@@ -244,7 +248,7 @@ class _Solver:
 
     def fit_helpers(self, choose: bool) -> None:
         """Each helper's motion in turn, with the weights and the others as they are."""
-        total = len(self._skeleton) + self._helper_count
+        total = len(self._skeleton) + self.helper_count
         equations = NormalEquations(total, 3 * len(self._turns))
         equations.add(self._design(self._present, total), self._targets)
         self._helpers, self._motion = fit_in_turn(
@@ -265,14 +269,14 @@ class _Solver:
         beside their carriers, the error grows least. Their weight goes to their carriers."""
         bone_count = len(self._skeleton)
         while self._useful.sum() > count:
-            losses = np.full(self._helper_count, np.inf)
+            losses = np.full(self.helper_count, np.inf)
             for index in np.flatnonzero(self._useful).tolist():
                 part = slice(4 * (bone_count + index), 4 * (bone_count + index) + 4)
                 beside = self._motion[:, bone_count + index] - self._own[:, self._helpers[index].carrier]
                 losses[index] = np.einsum("fij,jk,fik->", beside, self._moments[part, part], beside)
             least = int(np.argmin(losses))
             self._useful[least] = self._free[bone_count + least] = False
-            takes_over = sparse.eye(bone_count + self._helper_count).tolil()
+            takes_over = sparse.eye(bone_count + self.helper_count).tolil()
             takes_over[bone_count + least, bone_count + least] = 0.0
             takes_over[bone_count + least, self._helpers[least].carrier] = 1.0
             self._present = (self._present @ takes_over.tocsr()).tocsr()
@@ -280,7 +284,7 @@ class _Solver:
     def fit_weights(self) -> None:
         present = self._present + 0.5 * self._earlier
         bones, weights = self._choice.choose(to_rows(self._motion), present.tocsr())
-        total = len(self._skeleton) + self._helper_count
+        total = len(self._skeleton) + self.helper_count
         new = weight_matrix(bones, weights * self._budget[self._chosen, None], total)
         kept = np.ones(len(self._rest))
         kept[self._chosen] = 0.0

@@ -122,6 +122,20 @@ def test_weights_are_not_fitted_to_rounding(helper_count):
     assert found.imitated == 0.0
 
 
+def test_no_more_helpers_than_vertices_whose_weights_may_change():
+    points, edges = tube()
+    skeleton, given = chain(BONES), turns(count=12)
+    bones, soft = blended(points, 0.9)
+    few = blended(points, 0.5)[1]
+    few[2:] = 0.0
+    wanted = shapes(points, bones, soft, posed(skeleton, given)) + 0.1 * given[:, None, 1, 1:]
+    found = imitate(points, edges, wanted, skeleton, given, bones, few, helper_count=5)
+    assert len(found.helpers) == 2
+    assert found.imitated > 0
+    np.testing.assert_array_equal(found.changed, few.any(axis=1))
+    np.testing.assert_allclose(found.weights.sum(axis=1), few.any(axis=1))
+
+
 def test_bad_input_and_cancelling():
     points, edges = tube()
     skeleton, given = chain(BONES), turns(count=4)
