@@ -134,8 +134,10 @@ class _Limits:
     def _include(self, vertices: np.ndarray) -> None:
         self._places[vertices] = len(self._sums) + np.arange(len(vertices))
         self.importance[vertices] *= 1.0 + _FIRMNESS
+        # One after the other: each may be as large as the animation, and is there twice meanwhile.
         more = np.zeros((len(vertices), self._matrix.height), np.float32)
-        self._sums, self._shifts = np.concatenate([self._sums, more]), np.concatenate([self._shifts, more])
+        self._sums = np.concatenate([self._sums, more])
+        self._shifts = np.concatenate([self._shifts, more])
 
     def _errors(self, part: slice | np.ndarray, rows: np.ndarray, state: VertexState) -> np.ndarray:
         """(n, 3F) of the vertices ``part``."""
