@@ -42,8 +42,8 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -
     motions = (4 + workers) * columns * (height + columns)
     needed = 8 * int(reduced + state + blocks + motions) + (150 << 20)
     if settings.emphasis:
-        # Two arrays in single precision of all vertices that break the limit, one of them twice while it grows.
-        needed += 3 * 4 * height * vertex_count
+        # What all vertices that break the limit have, in single precision, and twice while they become more.
+        needed += 2 * 4 * height * vertex_count
     if settings.smoothness:
         needed += min(LARGEST_KEPT, 32 * vertex_count * settings.bone_count) + 800 * vertex_count
     if settings.residual_shapes:

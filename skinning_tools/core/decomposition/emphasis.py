@@ -86,10 +86,11 @@ class _Limits:
         self._frames = matrix.weigh(np.ones((1, matrix.height)))[0, ::3]
         self.limit, self.importance = np.inf, self._own.copy()
         self._largest = np.zeros(count)
-        # The vertices that have broken the limit: their places in the arrays that follow; -1 for all others.
+        # The vertices that have broken the limit: their places in the array that follows; -1 for all others.
         self._places = np.full(count, -1)
-        self._sums = np.zeros((0, matrix.height), np.float32)
-        self._shifts = np.zeros((0, matrix.height), np.float32)
+        # What their errors and the sums came to; all else follows from these and the limit that they were taken at.
+        self._wanted = np.zeros((0, matrix.height), np.float32)
+        self._taken_at, self._faded = 0.0, 1.0
 
     def rows(self, part: slice | np.ndarray) -> np.ndarray:
         """(n, 3F) what the vertices ``part`` are fitted to."""
@@ -97,7 +98,8 @@ class _Limits:
         limited = places >= 0
         if limited.any():
             rows = rows.copy()
-            rows[limited] += self._shifts[places[limited]]
+            wanted, sums = self._wanted_and_sums(np.arange(len(self._own))[part][limited])
+            rows[limited] += _FIRMNESS / (1.0 + _FIRMNESS) * (wanted - 2.0 * sums)
         return rows
 
     def measure(self, rows: np.ndarray, state: VertexState) -> tuple[float, float]:
@@ -119,25 +121,26 @@ class _Limits:
         for block in vertex_blocks(len(limited)):
             part = limited[block]
             places = self._places[part]
-            wanted = self._errors(part, rows, state) + self._sums[places]
-            lengths = np.linalg.norm(wanted.reshape(len(part), -1, 3), axis=2)
-            most = self.limit * self._frames / np.sqrt(self._own[part, None])
-            kept = np.minimum(1.0, most / np.where(lengths > 0, lengths, np.inf))
-            sums = wanted * np.repeat(1.0 - kept, 3, axis=1)
-            self._sums[places] = sums
-            self._shifts[places] = _FIRMNESS / (1.0 + _FIRMNESS) * (wanted - 2.0 * sums)
+            self._wanted[places] = self._errors(part, rows, state) + self._faded * self._wanted_and_sums(part)[1]
+        self._taken_at, self._faded = self.limit, 1.0
 
     def loosen(self) -> None:
         self.limit *= _RAISED
-        self._sums *= _FADED
+        self._faded *= _FADED
+
+    def _wanted_and_sums(self, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(n, 3F) each, of limited vertices: errors and sums together, and the part of them beyond the limit."""
+        wanted = self._wanted[self._places[vertices]].astype(float)
+        lengths = np.linalg.norm(wanted.reshape(len(wanted), -1, 3), axis=2)
+        most = self._taken_at * self._frames / np.sqrt(self._own[vertices, None])
+        kept = np.minimum(1.0, most / np.where(lengths > 0, lengths, np.inf))
+        return wanted, wanted * np.repeat(1.0 - kept, 3, axis=1)
 
     def _include(self, vertices: np.ndarray) -> None:
-        self._places[vertices] = len(self._sums) + np.arange(len(vertices))
+        self._places[vertices] = len(self._wanted) + np.arange(len(vertices))
         self.importance[vertices] *= 1.0 + _FIRMNESS
-        # One after the other: each may be as large as the animation, and is there twice meanwhile.
         more = np.zeros((len(vertices), self._matrix.height), np.float32)
-        self._sums = np.concatenate([self._sums, more])
-        self._shifts = np.concatenate([self._shifts, more])
+        self._wanted = np.concatenate([self._wanted, more])
 
     def _errors(self, part: slice | np.ndarray, rows: np.ndarray, state: VertexState) -> np.ndarray:
         """(n, 3F) of the vertices ``part``."""

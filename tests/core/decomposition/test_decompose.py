@@ -403,5 +403,5 @@ def test_estimate_grows_with_what_is_asked_for():
     small = memory_estimate(100, 10_000, Settings())
     assert memory_estimate(100, 100_000, Settings()) > small
     assert memory_estimate(100, 10_000, Settings(bone_count=500)) > small
-    # Two arrays of floats of all positions, in single precision.
+    # All positions twice, in single precision.
     assert memory_estimate(100, 10_000, Settings(emphasis=1.0)) >= small + 2 * 4 * 3 * 100 * 10_000
