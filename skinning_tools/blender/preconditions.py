@@ -19,7 +19,7 @@ TEXTS = {
     "NOT_A_MESH": "The {object} is not a mesh, its type is {type}. {remedy}",
     "NOT_AN_ARMATURE": "The {object} is not an armature, its type is {type}. {remedy}",
     "NO_ARMATURE": "There is no active armature. Select an armature, or a mesh that one deforms",
-    "NO_OBJECT": 'There is no object "{name}" in the scene "{scene}". Its {kinds}: {known}',
+    "NO_OBJECT": 'There is no object "{name}" in the scene "{scene}". Objects that fit: {known}',
     "NOT_A_RESULT": "The active object is not part of a conversion{that}. Select the source, the mesh or the rig "
     "of a conversion",
     "NO_BONE": 'The {armature} has no bone "{bone}". Choose another',
@@ -109,8 +109,6 @@ ERRORS: dict[str, type[SkinningError]] = {
     "OUT_OF_RANGE": BadSettings,
 }
 
-_PLURALS = {"MESH": "meshes", "LATTICE": "lattices", "ARMATURE": "armatures"}
-
 # Only these modes replace the evaluated mesh with their own.
 UNREADABLE_MODES = {"EDIT": "Edit Mode", "SCULPT": "Sculpt Mode"}
 
@@ -152,9 +150,8 @@ def find_object(scene: bpy.types.Scene, name: str, kinds: tuple[str, ...] = ("ME
     """The object of that name, of any type. Raises BadScene, which lists the objects of ``kinds``."""
     found = scene.objects.get(name)
     if found is None:
-        words = " and ".join(_PLURALS[kind] for kind in kinds if kind in _PLURALS)
         known = ", ".join(ob.name for ob in scene.objects if ob.type in kinds) or "none"
-        raise unmet("NO_OBJECT", name=name, scene=scene.name, kinds=words, known=known)
+        raise unmet("NO_OBJECT", name=name, scene=scene.name, known=known)
     return found
 
 

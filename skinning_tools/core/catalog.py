@@ -54,7 +54,8 @@ class Catalog:
 
     def _translated(self, text: str) -> str:
         """The text in the catalog's language; unchanged if it is unknown."""
-        return self._found(text, 0) or text
+        found = self._found(text, 0)
+        return found or (self._of_value(text, 0) if _BETWEEN[0] in text else text)
 
     def _found(self, text: str, depth: int) -> str | None:
         exact = self.texts.get(text)
@@ -86,8 +87,11 @@ class Catalog:
         if found is not None:
             return value.replace(bare, found)
         for between in _BETWEEN:
-            if between in value:
-                return between.join(self._of_value(part, depth) for part in value.split(between))
+            first, *others = value.split(between)
+            if others:
+                # A template may begin with what separates it from the text before.
+                told = (self._found(between + each, depth) or between + self._of_value(each, depth) for each in others)
+                return "".join((self._of_value(first, depth), *told))
         return value
 
 

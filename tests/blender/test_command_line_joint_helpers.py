@@ -108,7 +108,7 @@ def test_reasons_not_to_work(shot, tmp_path, capsys):
     output = tmp_path / "out.blend"
     scenes.mesh_object([(0, 0, 0)], name="Loose")
     for arguments, part in (
-        (("add-bone-links", "--object", "Arm", "--all-joints"), "Its armatures and meshes: Bar rig, Bar, Loose"),
+        (("add-bone-links", "--object", "Arm", "--all-joints"), "Objects that fit: Bar rig, Bar, Loose"),
         (("add-bone-links", "--object", "Loose", "--all-joints"), '"Loose" is not an armature, and no armature'),
         (("add-bone-links", "--object", "Bar", "--joints", "elbow"), 'NO_BONE "elbow"'),
         (("add-bone-links", "--object", "Bar", "--joints", "hand.L"), "60°"),

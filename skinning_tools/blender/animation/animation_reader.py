@@ -249,13 +249,14 @@ def _check_vertices(counts: tuple[int, int, int], label: str, number: int) -> No
 
 def _check_topology(counts: tuple[int, int, int], expected: tuple[int, int, int], label: str, number: int) -> None:
     if counts != expected:
-        changes = [
-            f"{what} change from {before} to {now}"
-            for what, before, now in zip(("vertices", "faces", "face corners"), expected, counts, strict=True)
-            if before != now
-        ]
+        told = (
+            f"its vertices change from {expected[0]} to {counts[0]}",
+            f"its faces change from {expected[1]} to {counts[1]}",
+            f"its face corners change from {expected[2]} to {counts[2]}",
+        )
+        changes = ", ".join(text for text, before, now in zip(told, expected, counts, strict=True) if before != now)
         raise BadAnimation(
-            f"The {label} does not keep its topology: at frame {number} its {' and its '.join(changes)}. "
+            f"The {label} does not keep its topology: at frame {number} {changes}. "
             "Skinning needs the same mesh in every frame; leave that frame out of the range, "
             "or remove what changes the mesh"
         )

@@ -54,13 +54,14 @@ class Restored(Result):
     users: tuple[str, ...] = ()
 
     def figures(self) -> list[Figure]:
-        done = "the weights from before the bake are back"
+        told = ["the weights from before the bake are back"]
         if self.modifiers:
-            done += f"; on again: {', '.join(self.modifiers)}"
+            told.append(f"on again: {', '.join(self.modifiers)}")
         if self.bone_count:
-            done += f"; {counted(self.bone_count, 'helper bone')} removed"
+            told.append(f"{counted(self.bone_count, 'helper bone')} removed")
         if self.users:
-            done += f"; helper bones stay for {listed(self.users)}"
+            told.append(f"helper bones stay for {listed(self.users)}")
+        done = "; ".join(told)
         return [Figure("Object", self.name), Figure("Done", done, line=done)]
 
 

@@ -192,11 +192,8 @@ def _chosen(
     least = length_text(context.scene, threshold)
     if settings.source == "COPIES":
         names = listed(f'"{copy.name}"' for copy in copies)
-        what = f"No vertex of {names} was moved by more than"
-        advice = "Move some in Edit Mode or Sculpt Mode"
-    else:
-        what, advice = "No vertex has to move by more than", "The weights already reach the targets"
-    raise BadScene(f"{what} {least}. {advice}")
+        raise BadScene(f"No vertex of {names} was moved by more than {least}. Move some in Edit Mode or Sculpt Mode")
+    raise BadScene(f"No vertex has to move by more than {least}. The weights already reach the targets")
 
 
 def candidates_of(

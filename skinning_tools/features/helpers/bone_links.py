@@ -82,14 +82,13 @@ def add_links(
     counts, skipped, omitted = yield from _counts(context, armature, joints, settings)
     if not counts:
         angles = ", ".join(f"{name} {np.degrees(turn):.0f}°" for name, turn in list(skipped.items())[:6])
+        most = np.degrees(settings.threshold)
         raise BadScene(
-            f"No joint moves through more than {np.degrees(settings.threshold):.0f}°"
-            + (
-                f" ({angles}). Lower the threshold, or set Count to add links in any case"
-                if angles
-                else ", judging by their rotation limits and the action. Select the joints to "
-                "link, or limit the rotations of their bones"
-            )
+            f"No joint moves through more than {most:.0f}° ({angles}). Lower the threshold, or set Count to add links "
+            "in any case"
+            if angles
+            else f"No joint moves through more than {most:.0f}°, judging by their rotation limits and the action. Select "
+            "the joints to link, or limit the rotations of their bones"
         )
     concerned = [each for each in shared if any(each.has_weights((joint.start, joint.end)) for joint in counts)]
     objects = [each.mesh_object for each in concerned]

@@ -55,8 +55,11 @@ def notes_on_fit(
     notes = []
     larger = np.linalg.norm(np.ptp(points, axis=0)) / (np.linalg.norm(np.ptp(rest, axis=0)) or 1.0)
     if not 1 / _OTHER_SIZE <= larger <= _OTHER_SIZE:
-        times, word = (larger, "large") if larger > 1 else (1 / larger, "small")
-        notes.append(f'"{target.name}" is {times:,.0f} times as {word} as "{source.name}": check its scale')
+        notes.append(
+            f'"{target.name}" is {larger:,.0f} times as large as "{source.name}": check its scale'
+            if larger > 1
+            else f'"{target.name}" is {1 / larger:,.0f} times as small as "{source.name}": check its scale'
+        )
     if matched >= _FEW:
         return notes
     if posed is not None:
