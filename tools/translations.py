@@ -29,6 +29,11 @@ _INTERNAL = {"ValueError", "TypeError", "RuntimeError", "AttributeError", "KeyEr
 _LOGGING = {"exception", "warning", "debug", "info", "getLogger", "compile", "Thread", "cast", "counted"}
 # Keywords whose values are not shown in Blender's interface, and functions whose arguments are code.
 _UNSEEN = {"help", "metavar", "flag", "dest", "place", "form", "group", "thread_name_prefix"}
+# Single words that messages insert, most of them kinds of data-blocks.
+_INSERTED = (
+    "mesh", "action", "collection", "image", "scene", "text", "library", "node tree", "geometry node tree", "world",
+    "material", "curve", "lattice", "it", "them",
+)  # fmt: skip
 # Functions whose first argument is shown although it may be one word, and keywords likewise.
 _LOOKED_UP = {"iface_", "rpt_"}
 _SHOWN = {"Figure", "translated", "each"} | _LOOKED_UP
@@ -45,6 +50,7 @@ def texts() -> list[str]:
     for path in sorted(PACKAGE.rglob("*.py")):
         if not {*path.relative_to(PACKAGE).parts} & _LEFT_OUT:
             found |= dict.fromkeys(_Reader(ast.parse(path.read_text(encoding="utf-8"))).texts())
+    found |= dict.fromkeys(_INSERTED)
     worded = (text for text in found if _WORD.search(re.sub(r"\{[^}]*\}", "", text)))
     return [text for text in worded if not _NAME_IN_CODE.fullmatch(text)]
 

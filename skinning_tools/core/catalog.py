@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 _FIELD = re.compile(r"\{(\w*)[^{}]*\}")
+# A field with a format of numbers, and what it matches.
+_OF_NUMBER = re.compile(r":[,.\d]*[fge,]\}$")
+_NUMBER = r"[-+\d.,e]+|-?inf|nan"
 # Where a value holds several texts, from the outermost to the innermost.
 _BETWEEN = "; ", ", "
 _DEPTH = 6
@@ -57,14 +60,15 @@ class Catalog:
         found = self._found(text, 0)
         return found or (self._of_value(text, 0) if _BETWEEN[0] in text else text)
 
-    def _found(self, text: str, depth: int) -> str | None:
+    def _found(self, text: str, depth: int, beginning: str = "") -> str | None:
+        """The translation by a text that begins so; None if there is none."""
         exact = self.texts.get(text)
         if exact is not None:
             return exact
         if depth > _DEPTH or not re.search("[A-Za-z]{2}", text):
             return None
-        for template in self._templates:
-            match = template.match(text)
+        for pattern, template in self._patterns:
+            match = pattern.fullmatch(text) if template.startswith(beginning) else None
             if match:
                 values = {name: self._value(match, name, depth) for name in match.re.groupindex}
                 return "".join(values.get(part, part) for part in _parts(self.texts[template.text]))
@@ -89,8 +93,9 @@ class Catalog:
         for between in _BETWEEN:
             first, *others = value.split(between)
             if others:
-                # A template may begin with what separates it from the text before.
-                told = (self._found(between + each, depth) or between + self._of_value(each, depth) for each in others)
+                # Some texts begin with what separates them from the one before.
+                told = (self._found(between + each, depth, between) for each in others)
+                told = (found or between + self._of_value(each, depth) for found, each in zip(told, others, strict=True))
                 return "".join((self._of_value(first, depth), *told))
         return value
 
@@ -141,10 +146,11 @@ def _parts(template: str) -> list[str]:
 def _pattern(template: str) -> re.Pattern:
     seen: set[str] = set()
     expression = ""
+    values = [_NUMBER if _OF_NUMBER.search(each[0]) else ".*?" for each in _FIELD.finditer(template)]
     for index, part in enumerate(_parts(template)):
         if not index % 2:
             expression += re.escape(part)
         else:
-            expression += f"(?P={part})" if part in seen else f"(?P<{part}>.*?)"
+            expression += f"(?P={part})" if part in seen else f"(?P<{part}>{values[index // 2]})"
             seen.add(part)
     return re.compile(expression, re.DOTALL)

@@ -56,14 +56,14 @@ def test_every_text_has_a_translation_with_the_same_fields(path):
         (
             'The object "Mesh" is already deformed by the modifier "Bones". Disable one of them in the viewport, or '
             "remove it",
-            'Objekt "Mesh" wird bereits verformt von dem Modifikator "Bones". Einen davon im Viewport deaktivieren '
-            "oder entfernen",
+            'Objekt "Mesh" wird bereits verformt von dem Modifikator "Bones". Einen davon im Ansichtsfenster '
+            "deaktivieren oder entfernen",
         ),
         ("Iterations must be at least 1, not 0", "Wiederholungen: muss mindestens 1 sein, nicht 0"),
         # Texts that are joined.
         (
-            "the weights from before the bake are back; on again: Preserve Volume; 2 helper bones removed",
-            "die Gewichte von vor dem Backen sind zurück; wieder an: Volumen erhalten; 2 Hilfsknochen entfernt",
+            "the weights from before the bake are back; Preserve Volume on again; 2 helper bones removed",
+            "die Gewichte von vor dem Backen sind zurück; Volumen erhalten wieder an; 2 Hilfsknochen entfernt",
         ),
         # Capitalized where it is shown.
         ("About 12 s", "Etwa 12 s"),

@@ -56,7 +56,7 @@ class Restored(Result):
     def figures(self) -> list[Figure]:
         told = ["the weights from before the bake are back"]
         if self.modifiers:
-            told.append(f"on again: {', '.join(self.modifiers)}")
+            told.append(f"{', '.join(self.modifiers)} on again")
         if self.bone_count:
             told.append(f"{counted(self.bone_count, 'helper bone')} removed")
         if self.users:
