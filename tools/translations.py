@@ -29,10 +29,10 @@ _INTERNAL = {"ValueError", "TypeError", "RuntimeError", "AttributeError", "KeyEr
 _LOGGING = {"exception", "warning", "debug", "info", "getLogger", "compile", "Thread", "cast", "counted"}
 # Keywords whose values are not shown in Blender's interface, and functions whose arguments are code.
 _UNSEEN = {"help", "metavar", "flag", "dest", "place", "form", "group", "thread_name_prefix"}
-# Single words that messages insert, most of them kinds of data-blocks.
+# Single words that messages insert, many of them kinds of data-blocks.
 _INSERTED = (
     "mesh", "action", "collection", "image", "scene", "text", "library", "node tree", "geometry node tree", "world",
-    "material", "curve", "lattice", "it", "them",
+    "material", "curve", "lattice", "it", "them", "has", "have",
 )  # fmt: skip
 # Functions whose first argument is shown although it may be one word, and keywords likewise.
 _LOOKED_UP = {"iface_", "rpt_"}

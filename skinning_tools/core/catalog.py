@@ -95,7 +95,9 @@ class Catalog:
             if others:
                 # Some texts begin with what separates them from the one before.
                 told = (self._found(between + each, depth, between) for each in others)
-                told = (found or between + self._of_value(each, depth) for found, each in zip(told, others, strict=True))
+                told = (
+                    found or between + self._of_value(each, depth) for found, each in zip(told, others, strict=True)
+                )
                 return "".join((self._of_value(first, depth), *told))
         return value
 

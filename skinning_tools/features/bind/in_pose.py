@@ -171,11 +171,10 @@ def collapsed(ob: bpy.types.Object, vertices: np.ndarray) -> BadScene:
 
 def mended_note(vertices: np.ndarray) -> str:
     """What to say of vertices (n,) that follow one bone, as the blend of theirs collapses."""
-    whose = "its strongest bone" if len(vertices) == 1 else "their strongest bones"
-    verb = "follows" if len(vertices) == 1 else "follow"
-    return (
-        f"{vertices_text(len(vertices))} {verb} {whose} alone, since blends collapse in this pose: {_named(vertices)}"
-    )
+    count, named = vertices_text(len(vertices)), _named(vertices)
+    if len(vertices) == 1:
+        return f"{count} follows its strongest bone alone, since blends collapse in this pose: {named}"
+    return f"{count} follow their strongest bones alone, since blends collapse in this pose: {named}"
 
 
 def stretch_notes(ob: bpy.types.Object, stand: Stand | None) -> list[str]:
