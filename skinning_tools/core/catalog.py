@@ -67,8 +67,8 @@ class Catalog:
             return exact
         if depth > _DEPTH or not re.search("[A-Za-z]{2}", text):
             return None
-        for pattern, template in self._patterns:
-            match = pattern.fullmatch(text) if template.startswith(beginning) else None
+        for template in self._templates:
+            match = template.match(text) if template.text.startswith(beginning) else None
             if match:
                 values = {name: self._value(match, name, depth) for name in match.re.groupindex}
                 return "".join(values.get(part, part) for part in _parts(self.texts[template.text]))
