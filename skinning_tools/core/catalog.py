@@ -94,9 +94,9 @@ class Catalog:
             first, *others = value.split(between)
             if others:
                 # Some texts begin with what separates them from the one before.
-                told = (self._found(between + each, depth, between) for each in others)
                 told = (
-                    found or between + self._of_value(each, depth) for found, each in zip(told, others, strict=True)
+                    self._found(between + part, depth, between) or between + self._of_value(part, depth)
+                    for part in others
                 )
                 return "".join((self._of_value(first, depth), *told))
         return value
