@@ -32,7 +32,7 @@ def add_contents(app, page: str, source: list[str]) -> None:
         return
     for part in source[0].split("\n## ")[1:]:
         heading, _, text = part.partition("\n")
-        links = re.findall(r"^- \[([^]]*)\]\((\w+)\.md\)", text, re.MULTILINE)
+        links = re.findall(r"^ *- \[([^]]*)\]\((\w+)\.md\)", text, re.MULTILINE)
         pages = "\n".join(f"{name} <{file}>" for name, file in links)
         source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {heading}\n\n{pages}\n```\n"
 

@@ -77,7 +77,7 @@ def save_table(context: bpy.types.Context, active: bpy.types.Object | None, file
 
 
 def helper_table(armature: bpy.types.Object, records: dict[str, DrivenRecord]) -> dict:
-    """The table as JSON values; docs/partial_solves.md describes it."""
+    """The table as JSON values; docs/helper_bones.md describes it."""
     from ...core.imitation.driven_helpers import PRODUCTS
 
     helpers = []
