@@ -10,17 +10,19 @@ from pathlib import Path
 
 import bpy
 import numpy as np
+from mathutils import Matrix, Vector
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import creature
 import rendering
+from bone_drawing import with_bones
 from program import leave, parse_options
 from rendering import IN_THE_SUN, colored, colored_by_error, compose, render, shape
 
 import skinning_tools
-from demos.objects import triangles
+from demos.objects import bone_of, triangles
 from skinning_tools.blender.attributes import read_attribute
 from skinning_tools.blender.error_display import POSE_TEST_COLORS
 from skinning_tools.blender.skin_reader import rest_positions
@@ -32,7 +34,7 @@ from tests.blender.partial_scenes import select
 
 BONES, HELPERS, INFLUENCES = 24, 4, 4
 MOST_BONES, TARGET = 60, 0.5
-SKIN, BONE = (0.62, 0.42, 0.30), (1.0, 0.62, 0.05)
+SKIN = (0.62, 0.42, 0.30)
 MIDDLE = np.array([-0.12, 0.0, 0.72])
 LOOK = {"height": 3.5, "direction": (0.35, -1.0, 0.2)}
 NUMBERS = range(1, creature.FRAMES + 1)
@@ -91,11 +93,11 @@ def draw_joints(path: Path, samples: int, percent: int) -> str:
     rig.animation_data_clear()
     for bone in rig.pose.bones:
         bone.matrix_basis.identity()
-    meshes["found"] = with_bones(skinned, rig)
+    meshes["found"] = boned(skinned, rig)
     for part, angles in POSE:
-        bone = rig.pose.bones[bone_of(part, body, skinned, rig)]
+        bone = rig.pose.bones[bone_of(part, body, skinned)]
         bone.rotation_quaternion = creature.turned(bone.bone, angles)
-    meshes["posed"] = with_bones(skinned, rig)
+    meshes["posed"] = boned(skinned, rig)
     render(path, meshes, samples, percent, **LOOK)
     captions = [
         ("An animation", f"{report['vertex_count']:,} vertices, {report['frame_count']} frames, no bones"),
@@ -119,61 +121,10 @@ def distances_text(body, rig) -> str:
     return f"{near} of {len(real)} joints have a found one nearer than 3 % of the creature's size"
 
 
-def bone_of(part: str, body, skinned, rig) -> str:
-    """The found bone that moves most of the vertices of the creature's bone ``part``."""
-    wanted = shares(body)[:, body.vertex_groups[part].index]
-    own = shares(skinned)
-    names = [group.name for group in skinned.vertex_groups]
-    best = max(range(len(names)), key=lambda index: float(own[:, index] @ wanted))
-    return names[best]
-
-
-def shares(ob) -> np.ndarray:
-    """(N, groups) weights."""
-    dense = np.zeros((len(ob.data.vertices), len(ob.vertex_groups)))
-    for vertex in ob.data.vertices:
-        for group in vertex.groups:
-            dense[vertex.index, group.group] = group.weight
-    return dense
-
-
-def with_bones(skinned, rig) -> bpy.types.Mesh:
+def boned(skinned, rig) -> bpy.types.Mesh:
     """The present mesh, transparent, with the armature's bones in it."""
-    mesh = plain(scenes.evaluated_positions(skinned), triangles(skinned.data), opaque=0.4)
-    mesh.materials.append(rendering.plain("Bone", BONE, roughness=0.6))
-    points, faces = [np.array([vertex.co for vertex in mesh.vertices])], [list(p.vertices) for p in mesh.polygons]
-    skin_faces, count = len(faces), len(points[0])
-    for bone in rig.pose.bones:
-        shown, own = octahedron(bone)
-        points.append(shown)
-        faces += [[count + i for i in face] for face in own]
-        count += len(shown)
-    both = bpy.data.meshes.new("With Bones")
-    both.from_pydata(np.concatenate(points).tolist(), [], faces)
-    for material in mesh.materials:
-        both.materials.append(material)
-    both.polygons.foreach_set("material_index", (np.arange(len(faces)) >= skin_faces).astype(np.int32))
-    both.polygons.foreach_set("use_smooth", np.arange(len(faces)) < skin_faces)
-    return both
-
-
-def octahedron(bone) -> tuple[np.ndarray, list]:
-    """Points and faces of a bone as Blender draws it, and a small one for its head."""
-    length = bone.length
-    width = 0.1 * length + 0.012
-    ring = [
-        (width, 0.12 * length, 0),
-        (0, 0.12 * length, width),
-        (-width, 0.12 * length, 0),
-        (0, 0.12 * length, -width),
-    ]
-    points = [(0, 0, 0), *ring, (0, length, 0)]
-    faces = [[0, 1 + (k + 1) % 4, 1 + k] for k in range(4)] + [[5, 1 + k, 1 + (k + 1) % 4] for k in range(4)]
-    ball = 0.022
-    points += [(ball, 0, 0), (0, ball, 0), (-ball, 0, 0), (0, -ball, 0), (0, 0, ball), (0, 0, -ball)]
-    faces += [[6 + k, 6 + (k + 1) % 4, 10] for k in range(4)] + [[6 + (k + 1) % 4, 6 + k, 11] for k in range(4)]
-    place = np.array(bone.matrix)
-    return np.array(points) @ place[:3, :3].T + place[:3, 3] - MIDDLE, faces
+    points = scenes.evaluated_positions(skinned) - MIDDLE
+    return with_bones(points, triangles(skinned.data), rig, Matrix.Translation(-Vector(MIDDLE)), SKIN)
 
 
 # Partial solves
@@ -257,18 +208,10 @@ def played(ob) -> np.ndarray:
     return scenes.played(ob, NUMBERS)
 
 
-def plain(points, triangles, opaque: float = 1.0, moved: bool = True) -> bpy.types.Mesh:
-    """A mesh in the color of skin; transparent if ``opaque`` is less than 1."""
+def plain(points, triangles, moved: bool = True) -> bpy.types.Mesh:
+    """A mesh in the color of skin."""
     mesh = shape(points - MIDDLE if moved else points, triangles)
-    material = rendering.plain("Skin", SKIN, roughness=0.6)
-    if opaque < 1.0:
-        nodes, links = material.node_tree.nodes, material.node_tree.links
-        mix, clear = nodes.new("ShaderNodeMixShader"), nodes.new("ShaderNodeBsdfTransparent")
-        mix.inputs[0].default_value = opaque
-        links.new(clear.outputs[0], mix.inputs[1])
-        links.new(nodes["Principled BSDF"].outputs[0], mix.inputs[2])
-        links.new(mix.outputs[0], nodes["Material Output"].inputs["Surface"])
-    mesh.materials.append(material)
+    mesh.materials.append(rendering.plain("Skin", SKIN, roughness=0.6))
     return mesh
 
 

@@ -30,3 +30,18 @@ def triangles(mesh: bpy.types.Mesh) -> np.ndarray:
     corners = np.empty((len(mesh.loop_triangles), 3), np.int32)
     mesh.loop_triangles.foreach_get("vertices", corners.ravel())
     return corners
+
+
+def bone_of(name: str, made: bpy.types.Object, found: bpy.types.Object) -> str:
+    """The bone of ``found`` that moves most of what the bone ``name`` of ``made``, the same mesh, moves."""
+    wanted = shares(made)[:, made.vertex_groups[name].index]
+    return found.vertex_groups[int(np.argmax(wanted @ shares(found)))].name
+
+
+def shares(ob: bpy.types.Object) -> np.ndarray:
+    """(N, groups) weights."""
+    dense = np.zeros((len(ob.data.vertices), len(ob.vertex_groups)))
+    for vertex in ob.data.vertices:
+        for group in vertex.groups:
+            dense[vertex.index, group.group] = group.weight
+    return dense

@@ -13,7 +13,11 @@ from .environment import ROOT, Failure
 from .requirements import NEWEST_BLENDER, RIVALS, is_newer
 
 # Each with the pictures that the documentation takes from it.
-DEMOS = {"flag": ("flag.png", "error.png"), "face": ("face_expressions.png",)}
+DEMOS = {
+    "flag": ("flag.png", "error.png"),
+    "face": ("face_expressions.png",),
+    "gallery": ("gallery_clips.png", "gallery_skeleton.png", "gallery_bind.png", "gallery_pose_test.png"),
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -50,7 +54,11 @@ def argument_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     descriptions = (
         ("setup", _setup, "only make .venv; every other command does this first if needed"),
-        ("demo", _demo, "convert a simulated flag, or a face, to bones; save files and pictures in demo/"),
+        (
+            "demo",
+            _demo,
+            "convert a simulated flag, or a face, to bones, or draw the gallery; save files and pictures in demo/",
+        ),
         ("test", _test, "style and type checks, then the whole suite; more arguments go to pytest"),
         ("package", _package, "build the extension for every platform into dist/"),
         ("bench", _bench, "run a benchmark of benchmarks/; more arguments go to it"),
