@@ -33,7 +33,7 @@ NEEDED = {
     "convert-shape-keys": ("face", "--object", "Face", "--bones", "4"),
     "solve-weights": ("limb", *TWO),
     "solve-transforms": ("limb", *TWO),
-    "solve-again": ("limb", *TWO),
+    "solve-again": ("skeleton", "--object", "Flag_skinned"),
     "add-helper-bones": ("limb", *TWO),
     "fit-weights-to-pose": ("limb", *TWO, "--frame", "7"),
     "build-eigenskin": ("limb", "--object", "Limb", "--examples-from", "Target"),
@@ -85,6 +85,11 @@ def shots(tmp_path_factory) -> dict[str, Path]:
     moving_meshes.saved_flag(found["flag"])
     shape_key_scenes.face()
     bpy.ops.wm.save_as_mainfile(filepath=str(found["face"]))
+    found["skeleton"] = folder / "skeleton.blend"
+    hierarchy = "--kind", "rigid", "--joint-hierarchy", "--bones", "4", "--iterations", "2", "--quiet"
+    files = "--input", str(found["flag"]), "--output", str(found["skeleton"])
+    assert command_line.main(["convert", "--object", "Flag", *hierarchy, *files]) == 0
+    scenes.empty_scene()
     limb, rig = eigenskin_scenes.limb()
     twin = limb.copy()
     twin.name = "Target"
