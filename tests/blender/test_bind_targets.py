@@ -86,7 +86,7 @@ def test_which_armature(how):
 
 def test_whom_it_cannot_mean():
     ob, rig = tube()
-    refused('NO_OBJECT "Nobody" … "Scene" … armatures: Rig', armature="Nobody")
+    refused('NO_OBJECT "Nobody" … "Scene" … that fit: Rig', armature="Nobody")
     refused('NOT_AN_ARMATURE "Arm"', armature="Arm")
     bpy.context.view_layer.objects.active = None
     refused("NO_ACTIVE_OBJECT")
