@@ -83,7 +83,7 @@ def test_overwrites_only_on_request(shot, capsys):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--object", "Fleg"], 1, 'NO_OBJECT "Fleg" … "Scene" … meshes: Flag'),
+        (["--object", "Fleg"], 1, 'NO_OBJECT "Fleg" … "Scene" … that fit: Flag'),
         (["--object", "Eye"], 1, 'NOT_A_MESH "Eye"'),
         (["--object", "Flag", "--bones", "0"], 1, "OUT_OF_RANGE Bones … at least 1 … 0"),
         (["--object", "Flag", "--bones", "1000"], 1, '"Flag"'),

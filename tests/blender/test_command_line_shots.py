@@ -85,7 +85,7 @@ def test_one_bad_file_does_not_stop_the_rest(tmp_path, capfd):
         assert (tmp_path / "out" / f"{name}.blend").exists() == (status == "done")
         assert (tmp_path / "out" / f"{name}.log").exists() == (status == "failed")
     third = read_report(tmp_path / "out" / "shot_03.json")
-    assert_says(third["message"], 'NO_OBJECT "Flag" … "Scene" … meshes: Banner')
+    assert_says(third["message"], 'NO_OBJECT "Flag" … "Scene" … that fit: Banner')
     said = read_report(report)
     assert (said["exit_code"], said["figures"]["converted"], said["figures"]["failed"]) == (1, 2, 2)
     assert said["figures"]["shots"]["shot_01"]["e_rms"] > 0
