@@ -69,7 +69,7 @@ def test_without_a_target_there_is_no_curve(scene):
     assert "curve" not in figures
     assert curve_rows(figures) == []
     names = [name for name, _ in rows_of_panel(figures_of_record(figures))]
-    assert names == ["Bones", "Vertices", "Frames", "E_RMS", "Largest Error"]
+    assert names == ["Bones", "Vertices", "Frames", "E_RMS", "Largest Error", "Normals"]
 
 
 def test_rows_of_the_panel(scene):
@@ -100,6 +100,7 @@ def test_figures_of_an_earlier_version_are_shown(scene):
     figures = result_of(bpy.data.objects["Flag_skinned"]).figures
     for name in ("target_error", "residual_shapes", "method"):
         del figures["settings"][name]
+    del figures["normals"]
     assert len(rows_of_panel(figures_of_record(figures))) == 5
 
 

@@ -153,7 +153,5 @@ def face_rig(context: bpy.types.Context, active: bpy.types.Object | None) -> tup
     face = face_of(active)
     found = rig_and_sliders(active) or (rig_and_sliders(face.mesh) if face is not None else None)
     if found is None:
-        raise BadScene(
-            f"The {active_label(active)} is no face with sliders. Convert its shape keys to bones first, or select one"
-        )
+        raise BadScene(f"The {active_label(active)} is no face with sliders. Convert its shape keys to bones first")
     return found
