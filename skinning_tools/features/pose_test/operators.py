@@ -5,6 +5,7 @@ import bpy
 
 from ...blender.character import target_mesh
 from ...blender.error_display import POSE_TEST_COLORS, remove_error_colors, show_colors
+from ...blender.look_ups import shares
 from ...blender.preconditions import check_mode
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
@@ -39,6 +40,7 @@ class SKINNING_OT_hide_pose_test(AtOnce, bpy.types.Operator):
     bl_label = "Hide Pose Test"
 
     @classmethod
+    @shares
     def poll(cls, context: bpy.types.Context) -> bool:
         return shows_pose_test(target_mesh(context))
 

@@ -26,10 +26,10 @@ from .pose_test import PoseTestFigures, check_testable
 from .settings import PoseTestSettings
 
 _MEANINGS = (
-    ("SEQUENCE_COLOR_03", "Yellow: stretched up to the limit"),
-    ("SEQUENCE_COLOR_01", "Red: torn"),
-    ("SEQUENCE_COLOR_05", "Blue: runs into the mesh"),
-    ("SEQUENCE_COLOR_06", "Purple: both"),
+    ("COLLECTION_COLOR_03", "Yellow: stretched up to the limit"),
+    ("COLLECTION_COLOR_01", "Red: torn"),
+    ("COLLECTION_COLOR_05", "Blue: runs into the mesh"),
+    ("COLLECTION_COLOR_06", "Purple: both"),
 )
 
 
