@@ -68,16 +68,18 @@ def test_one_influence_in_the_middle_is_one_bone():
     np.testing.assert_array_equal(rig.weights, 1.0)
 
 
-def test_symmetry_costs_little():
+@pytest.mark.parametrize("bones", [4, 5])
+def test_symmetry_costs_little(bones):
+    """With more bones both errors are rounding alone, and their ratio is anything."""
     shapes, errors = face(), []
     for symmetric in (True, False):
-        rig = solve_shapes(shapes, Settings(bone_count=12, max_influences=8, symmetric=symmetric))
+        rig = solve_shapes(shapes, Settings(bones, max_influences=8, symmetric=symmetric))
         poses = [
             skin_frame(shapes.rest, rig.bones, rig.weights, rig.transforms(row)) - shapes.rest for row in np.eye(5)
         ]
         errors.append(np.abs(np.array(poses) - shapes.deltas).mean())
         assert (rig.partners is None) != symmetric
-    assert errors[0] < 1.8 * errors[1]
+    assert errors[0] < 1.05 * errors[1]
 
 
 def test_sides_are_named():
