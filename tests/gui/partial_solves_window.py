@@ -27,7 +27,7 @@ from tests.blender import scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube
 
 # From the button that solves weights down to the header of what adds helper bones, at a scale of one.
-HELPERS_BELOW = 68
+HELPERS_BELOW = 90
 
 
 def arm():
