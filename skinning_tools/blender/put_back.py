@@ -10,21 +10,24 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from .armatures import remove_bones, remove_if_empty
+from .armatures import bones_edited, remove_bones, remove_if_empty
 from .control_points import read_positions, stored_shapes
-from .data_blocks import is_alive
+from .data_blocks import clear_shape_keys, is_alive
 from .vertex_groups import Memberships, put_columns, remove_groups
 
 # What writes change of a modifier, where it has such a property.
 _SWITCHES = "show_viewport", "show_render", "use_vertex_groups", "use_deform_preserve_volume"
+# What a bone that gets a new parent changes.
+_JOINING = "use_connect", "use_inherit_rotation", "inherit_scale", "use_local_location"
 # How the names of the extension's own custom properties begin.
 _OWN = "skinning_"
 
 
 @dataclass(frozen=True, eq=False)
 class _Skin:
-    """An object with vertex groups. modifiers: which there are, and what of them is turned on; shapes: in the order of
-    ``stored_shapes``; properties: the extension's own, of the object and of its data."""
+    """An object with vertex groups. modifiers: which there are, and what of them is turned on; keys: of each shape key,
+    whether it is muted and its value; shapes: in the order of ``stored_shapes``; properties: the extension's own, of
+    the object and of its data."""
 
     object: bpy.types.Object
     groups: Memberships
@@ -32,6 +35,7 @@ class _Skin:
     modifiers: dict[str, dict[str, bool]]
     parent: bpy.types.Object | None
     parent_inverse: Matrix
+    keys: dict[str, tuple[bool, float]]
     shapes: list[np.ndarray]
     properties: tuple[dict[str, Any], dict[str, Any]]
 
@@ -44,6 +48,7 @@ class _Skin:
             {m.name: {key: getattr(m, key) for key in _SWITCHES if hasattr(m, key)} for m in ob.modifiers},
             ob.parent,
             ob.matrix_parent_inverse.copy(),
+            {block.name: (block.mute, block.value) for block in _shape_keys(ob)},
             [read_positions(points, name) for points, name in stored_shapes(ob.data)],
             (_own_properties(ob), _own_properties(ob.data)),
         )
@@ -62,6 +67,7 @@ class _Skin:
         remove_groups(ob, [group.name for group in ob.vertex_groups if group.name not in names])
         put_columns(ob, dict(zip(names, self.groups.columns(names), strict=True)))
         ob.vertex_groups.active_index = self.active
+        self._put_back_keys()
         for (points, name), shape in zip(stored_shapes(ob.data), self.shapes, strict=True):
             points.foreach_set(name, shape.astype(np.float32).ravel())
         for owner, properties in zip((ob, ob.data), self.properties, strict=True):
@@ -74,6 +80,20 @@ class _Skin:
         if isinstance(ob.data, bpy.types.Mesh):
             ob.data.update()
         ob.data.update_tag()
+
+    def _put_back_keys(self) -> None:
+        if not self.keys and _shape_keys(self.object):
+            clear_shape_keys(self.object)
+        for block in _shape_keys(self.object):
+            if block.name not in self.keys:
+                self.object.shape_key_remove(block)
+                continue
+            block.mute, block.value = self.keys[block.name]
+
+
+def _shape_keys(ob: bpy.types.Object) -> list[bpy.types.ShapeKey]:
+    keys = ob.data.shape_keys
+    return list(keys.key_blocks) if keys is not None else []
 
 
 def _own_properties(owner: bpy.types.ID) -> dict[str, Any]:
@@ -89,11 +109,12 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Bones:
-    """An armature to which bones may be added, with drivers, bone collections and another action. played: the action
-    with its slot, None without animation data; kept: whether the action has a fake user."""
+    """An armature to which bones may be added, with drivers, bone collections and another action. joined: how each bone
+    hangs on its parent; played: the action with its slot, None without animation data; kept: whether the action has a
+    fake user."""
 
     armature: bpy.types.Object
-    names: frozenset[str]
+    joined: dict[str, tuple[Any, ...]]
     collections: frozenset[str]
     played: tuple[Any, ...] | None
     kept: bool
@@ -104,7 +125,7 @@ class _Bones:
         action = animation.action if animation is not None else None
         return cls(
             armature,
-            frozenset(armature.data.bones.keys()),
+            {bone.name: _joined(bone) for bone in armature.data.bones},
             frozenset(each.name for each in armature.data.collections_all),
             None if animation is None else (action, getattr(animation, "action_slot", None)),
             action is not None and action.use_fake_user,
@@ -119,14 +140,30 @@ class _Bones:
                 animation.action_slot = slot
         if action is not None:
             action.use_fake_user = self.kept
-        added = [name for name in armature.data.bones.keys() if name not in self.names]  # noqa: SIM118
+        added = [name for name in armature.data.bones.keys() if name not in self.joined]  # noqa: SIM118
         if added:
             remove_bones(context, armature, added, clear_animation=False)
+            self._join_again(context)
         if self.played is None:
             armature.animation_data_clear()
         for collection in list(armature.data.collections_all):
             if collection.name not in self.collections:
                 remove_if_empty(armature.data, collection)
+
+    def _join_again(self, context: bpy.types.Context) -> None:
+        changed = [bone.name for bone in self.armature.data.bones if _joined(bone) != self.joined[bone.name]]
+        if not changed:
+            return
+        with bones_edited(context, self.armature) as edit_bones:
+            for name in changed:
+                above, *values = self.joined[name]
+                edit_bones[name].parent = edit_bones.get(above)
+                for key, value in zip(_JOINING, values, strict=True):
+                    setattr(edit_bones[name], key, value)
+
+
+def _joined(bone: bpy.types.Bone) -> tuple[Any, ...]:
+    return (bone.parent.name if bone.parent is not None else "", *(getattr(bone, key) for key in _JOINING))
 
 
 @contextmanager

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
+from skinning_tools.blender.armatures import edit_bones_of
 from skinning_tools.blender.pose_keys import rotation_values
+from skinning_tools.features.partial import motion as motion_module
 from skinning_tools.features.partial.motion import solve_transforms
 from tests.blender import moving_meshes, partial_scenes, refusals, scenes
 from tests.blender.partial_scenes import (
@@ -341,6 +343,44 @@ def test_a_cancelled_solve_leaves_nothing(rig, kind):
         assert scenes.data_blocks() == blocks
         assert armature.animation_data.action == action
         assert len(armature.data.bones) == 5
+
+
+def test_a_write_that_fails_leaves_nothing(rig, monkeypatch):
+    """AFFINE adds parents, which take over how the bones hang in the skeleton."""
+    _, armature, _, _ = rig
+    joining = "inherit_scale", "use_inherit_rotation", "use_local_location", "use_connect"
+    ways = [("NONE", True, True, True), ("FULL", False, False, False), ("ALIGNED", True, True, False)]
+    with edit_bones_of(bpy.context, armature) as edit_bones:
+        for name, values in zip(BONES[1:], ways, strict=False):
+            for key, value in zip(joining, values, strict=True):
+                setattr(edit_bones[name], key, value)
+
+    def structure():
+        return [
+            (
+                bone.name,
+                bone.parent and bone.parent.name,
+                *(getattr(bone, key) for key in joining),
+                np.array(bone.matrix_local).tobytes(),
+            )
+            for bone in armature.data.bones
+        ]
+
+    skeleton, action = structure(), armature.animation_data.action
+    before, blocks, real = scenes.ui_state(), scenes.data_blocks(), motion_module.apply_motion
+
+    def fail(*given):
+        real(*given)
+        assert len(armature.data.bones) == 10
+        assert armature.animation_data.action != action
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(motion_module, "apply_motion", fail)
+    with pytest.raises(RuntimeError, match=r"none left|[Mm]emory"):
+        bpy.ops.skinning.solve_transforms(bone_kind="AFFINE")
+    assert (scenes.ui_state(), scenes.data_blocks()) == (before, blocks)
+    assert structure() == skeleton
+    assert (armature.animation_data.action, action.use_fake_user) == (action, False)
 
 
 def test_bad_input(rig):

@@ -11,6 +11,7 @@ from skinning_tools import command_line
 from skinning_tools.blender.bone_weights import read_bone_weights
 from skinning_tools.blender.skin_reader import mesh_triangles, rest_positions
 from skinning_tools.core.decomposition.smoothness import dirichlet_energy, neighbor_weights
+from skinning_tools.features.partial import weights as weights_module
 from skinning_tools.features.partial.weights import solve_weights
 from tests.blender import moving_meshes, partial_scenes, refusals, scenes
 from tests.blender.partial_scenes import (
@@ -209,6 +210,31 @@ def test_a_cancelled_solve_leaves_nothing(rig):
         assert scenes.data_blocks() == blocks
         assert not ob.vertex_groups
         assert ob.modifiers["Armature"].show_viewport
+
+
+@pytest.mark.parametrize("rest_shape", [True, False])
+def test_a_write_that_fails_leaves_nothing(rig, rest_shape, monkeypatch):
+    ob, *_ = rig
+    ob.modifiers.clear()
+    ob["skinning_compression"] = [2.5]
+    if not rest_shape:
+        for name in ("Basis", "Rest for Weights", "Smile"):
+            ob.shape_key_add(name=name, from_mix=False)
+    before, blocks, real = scenes.ui_state(), scenes.data_blocks(), weights_module.attach
+
+    def fail(*given):
+        assert real(*given) == ["Armature modifier added"]
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(weights_module, "attach", fail)
+    with pytest.raises(RuntimeError, match=r"none left|[Mm]emory"):
+        bpy.ops.skinning.solve_weights(armature="Rig", target="Target", rest_shape=rest_shape)
+    assert (scenes.ui_state(), scenes.data_blocks()) == (before, blocks)
+    assert not ob.vertex_groups
+    assert not ob.modifiers
+    assert list(ob["skinning_compression"]) == [2.5]
+    keys = ob.data.shape_keys
+    assert [block.mute for block in keys.key_blocks] == [False] * 3 if keys else rest_shape
 
 
 def test_bad_settings_and_targets(rig):

@@ -13,6 +13,7 @@ from ...blender import actions, background
 from ...blender.armatures import check_armature
 from ...blender.bone_weights import read_bone_weights
 from ...blender.preconditions import object_label
+from ...blender.put_back import put_back_on_failure
 from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
 from ...blender.wording import counted
 from ...core.errors import BadScene, BadWeights
@@ -112,7 +113,8 @@ def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None
             meter_before = yield from error_of(probe, parts, reading, 0.75, 0.85)
         with plain_copy(parts, copy) as probe:
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
-        apply_motion(context, parts.armature, missing, action)
+        with put_back_on_failure(context, [], parts.armature):
+            apply_motion(context, parts.armature, missing, action)
     unscaled = problem.unscaled[: len(names)] if settings.bone_kind == "SCALED" else np.zeros(0)
     notes = [
         *reading.notes,

@@ -13,6 +13,7 @@ from ...blender.bodies import deforming_bones, named_parents, to_mesh
 from ...blender.bone_weights import BoneWeights, write_bone_weights
 from ...blender.fit_poses import differ
 from ...blender.preconditions import check_unchanged, object_label
+from ...blender.put_back import put_back_on_failure
 from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
@@ -80,15 +81,16 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
             context, parts, reading, old if before.bound.any() else None, new
         )
     check_unchanged(parts.mesh, len(before.bones))
-    write_bone_weights(parts.mesh, before, bones[free], weights[free], free)
-    if settings.rest_shape:
-        write_key(parts.mesh, solved.rest)
-        notes.append(f'the shape key "{NAME}" shifts the rest shape')
-    else:
-        notes += mute_key(parts.mesh)
-    forget_figures(parts.mesh)
-    notes += attach(parts, reading.chosen.taught)
-    parts.mesh.data.update()
+    with put_back_on_failure(context, [parts.mesh]):
+        write_bone_weights(parts.mesh, before, bones[free], weights[free], free)
+        if settings.rest_shape:
+            write_key(parts.mesh, solved.rest)
+            notes.append(f'the shape key "{NAME}" shifts the rest shape')
+        else:
+            notes += mute_key(parts.mesh)
+        forget_figures(parts.mesh)
+        notes += attach(parts, reading.chosen.taught)
+        parts.mesh.data.update()
     used = len(np.unique(bones[weights > 0]))
     most = int(np.count_nonzero(weights, axis=1).max(initial=1))
     done = f"weights of {vertices_text(len(free))} for {counted(used, 'bone')}, "
