@@ -8,6 +8,7 @@ import bpy
 from . import look_ups
 from .conversion_figures import REPORT_PROPERTY, figures_of, has_figures
 from .data_blocks import with_ending
+from .result_objects import name_for_results
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _last_mesh_made_from(source: bpy.types.Object) -> bpy.types.Object | None:
     """The skinned mesh with the highest number."""
     if source.type != "MESH":
         return None
-    first = with_ending(source.name, "skinned")
+    first = with_ending(name_for_results(source), "skinned")
     made = [ob for ob in _by_source.at(source.name) if ob.name.startswith(first) and _is_source(source, ob)]
     return max(made, key=lambda ob: ob.name, default=None)
 

@@ -13,6 +13,15 @@ from .data_blocks import with_ending
 # between the places to which its bones would move it.
 _TRACE = 1.001e-4
 
+# On a source that is one clip of a character: the character's name.
+CHARACTER = "skinning_character"
+
+
+def name_for_results(source: bpy.types.Object) -> str:
+    """After what the result of a source is called: the character that it is a clip of, else the source itself."""
+    noted = source.get(CHARACTER)
+    return noted if isinstance(noted, str) and noted else source.name
+
 
 def free_names(
     name: str, kinds: Mapping[str, Sequence[str]], others: Sequence[str] = ()

@@ -277,6 +277,8 @@ def caches(tmp_path):
         bpy.data.objects.remove(ob)
     ob = moving_meshes.add_object("Horse", *moving_meshes.grid())
     ob.data.materials.append(bpy.data.materials.new("Coat"))
+    # What is active and selected is no part of the character.
+    scenes.link(bpy.data.objects.new("Marker", None))
     # Other frames than the caches have.
     scene.frame_start, scene.frame_end = 1, 3
     shot = tmp_path / "horse.blend"
@@ -290,7 +292,8 @@ def test_cache_files_on_the_command_line(caches, tmp_path):
     given = ("--object", "Horse", "--clips", *made, "--bones", 12, "--influences", 8, "--iterations", 5)
     assert command_runs.run("convert", *given, "--output", output) == 0
     bpy.ops.wm.open_mainfile(filepath=str(output))
-    skinned, rig = bpy.data.objects["walk_skinned"], bpy.data.objects["walk_rig"]
+    skinned, rig = bpy.data.objects["Horse_skinned"], bpy.data.objects["Horse_rig"]
+    assert result_of(bpy.data.objects["walk"]).rig == rig
     assert [track.name for track in rig.animation_data.nla_tracks] == [path.stem for path in made]
     assert [each.name for each in skinned.data.materials] == ["Coat"]
     for path, expected in made.items():
@@ -300,9 +303,12 @@ def test_cache_files_on_the_command_line(caches, tmp_path):
         assert np.abs(found - expected).max() < 0.2 * min(others)
     # The importer's objects and the scene's frames are as they were.
     assert {ob.name for ob in bpy.data.objects if ob.type != "ARMATURE"} == {
-        "Horse", "walk_skinned", *(path.stem for path in made)
+        "Horse", "Horse_skinned", "Marker", *(path.stem for path in made)
     }  # fmt: skip
     assert bpy.context.scene.frame_end == 3
+    # As the user left it, whatever Blender's importers select.
+    assert bpy.context.view_layer.objects.active == bpy.data.objects["Marker"]
+    assert {ob.name for ob in bpy.context.selected_objects} == {"Horse", "Marker"}
 
 
 def test_cache_files_that_do_not_fit(caches, tmp_path, capsys):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cache files as clips: copies of one mesh, each of which plays a file and is named after it."""
+"""Cache files as clips of one character: copies of its mesh, each of which plays a file and is named after it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,8 +9,10 @@ import bpy
 from ...blender.data_blocks import clear_shape_keys, local_copy
 from ...blender.object_checks import point_cache_head
 from ...blender.preconditions import object_label
+from ...blender.result_objects import CHARACTER
 from ...blender.wording import listed
 from ...core.errors import BadPath, BadScene, BadSettings
+from .scene_state import SceneState
 
 _POINT_CACHES = {".pc2": "PC2", ".mdd": "MDD"}
 _USD = (".usd", ".usda", ".usdc", ".usdz")
@@ -26,7 +28,7 @@ def cache_clips(
 ) -> tuple[list[bpy.types.Object], tuple[int, int]]:
     """Copies of ``mesh``, in its collections, that play the files, and the range of frames that holds all of these.
 
-    The files have the vertices of ``mesh``. Of an Alembic or USD file with several such meshes the one of the same name
+    Their results are called after ``mesh``. The files have the vertices of ``mesh``. Of an Alembic or USD file with several such meshes the one of the same name
     is meant. Point caches begin at frame 1. Raises BadPath, BadScene, BadSettings.
     """
     if mesh.type != "MESH":
@@ -35,7 +37,7 @@ def cache_clips(
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise BadSettings(f'Two cache files have the name "{twice}", after which their clips are called: rename one')
-    clips, starts, ends = [], [], []
+    clips, spans, state = [], [], SceneState(context)
     for path in (each.absolute() for each in paths):
         if path.suffix.lower() not in ENDINGS:
             raise BadPath(f"{path.name} is not a cache file, whose names end in {', '.join(ENDINGS)}")
@@ -44,11 +46,11 @@ def cache_clips(
         clip = _bare_copy(mesh, path.stem)
         clips.append(clip)
         kind = _POINT_CACHES.get(path.suffix.lower())
-        start, end = _play_scene_cache(context, clip, mesh, path) if kind is None else _play_points(clip, path, kind)
-        starts.append(start)
-        ends.append(end)
-    context.view_layer.update()
-    return clips, (min(starts), max(ends))
+        spans.append(_play_scene_cache(context, clip, mesh, path) if kind is None else _play_points(clip, path, kind))
+    # Blender's importers select what they have made and leave the user's mode, and copies are selected as their
+    # original is.
+    state.restore()
+    return clips, (min(start for start, _ in spans), max(end for _, end in spans))
 
 
 def _bare_copy(mesh: bpy.types.Object, name: str) -> bpy.types.Object:
@@ -56,6 +58,7 @@ def _bare_copy(mesh: bpy.types.Object, name: str) -> bpy.types.Object:
     copy = local_copy(mesh)
     copy.data = mesh.data.copy()
     copy.name = copy.data.name = name
+    copy[CHARACTER] = mesh.name
     if copy.data.shape_keys is not None:
         clear_shape_keys(copy)
     copy.modifiers.clear()

@@ -21,6 +21,7 @@ from ...blender.data_blocks import is_alive
 from ...blender.figures import Figure, Result
 from ...blender.measure import RigMeter
 from ...blender.preconditions import unmet
+from ...blender.result_objects import CHARACTER
 from ...blender.rotation_limits import limit_rotations
 from ...blender.wording import listed
 from ...core.animation import Animation, check_animation, unit_scale
@@ -147,7 +148,8 @@ def _convert(
 
     with _timed(seconds, "write"):
         yield "write", 0.0, "Writing the rig"
-        first, name = clips[0], clips[0].name if settings.as_clips else ""
+        first = clips[0]
+        name = first.name if settings.as_clips or CHARACTER in first.source.object else ""
         rig = write_rig(context, first.source, decomposition, settings.root_bone, hierarchy, name, first.rows)
         made += [block for block in rig.data_blocks if block not in made]
         if settings.as_clips:

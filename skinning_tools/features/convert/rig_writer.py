@@ -14,7 +14,7 @@ from ...blender.animation.animation_reader import SourceAnimation
 from ...blender.attributes import write_attribute
 from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.object_transform import inherit_transform
-from ...blender.result_objects import follow_armature, free_names, home_collection, new_object, without_traces
+from ...blender.result_objects import follow_armature, free_names, home_collection, name_for_results, new_object, without_traces
 from ...blender.vertex_groups import put_weights, write_weights
 from ...core.joint_hierarchy import JointHierarchy
 from .residual_keys import add_residual_keys, assign_residual_action, key_residual_values
@@ -89,7 +89,9 @@ def write_rig(
     object, mode and frame stay. After an exception, only the source's meshes are left. Raises BadScene if the transform
     of the source cannot be followed.
     """
-    names, other_names = free_names(source.object.name, _KINDS, [part.object.name for part in source.others])
+    names, other_names = free_names(
+        name_for_results(source.object), _KINDS, [part.object.name for part in source.others]
+    )
     with ExitStack() as undo:
         made: list[bpy.types.ID] = []
         undo.callback(bpy.data.batch_remove, made)
