@@ -35,8 +35,7 @@ _INSERTED = (
     "material", "curve", "lattice", "it", "them", "has", "have",
 )  # fmt: skip
 # Functions whose first argument is shown although it may be one word, and keywords likewise.
-_LOOKED_UP = {"iface_", "rpt_"}
-_SHOWN = {"Figure", "translated", "each"} | _LOOKED_UP
+_SHOWN = {"Figure", "translated", "each"}
 _SHOWN_KEYWORDS = {"text", "line", "panel", "title"}
 _WORDS = re.compile(r"[A-Za-z]{2,}[,;:.]? |[ ][A-Za-z]{2,}")
 _WORD = re.compile("[A-Za-z]{2}")
@@ -95,8 +94,7 @@ class _Reader:
             if not _is_text(node) or isinstance(parent, ast.Expr) or self._inside_text(node) or self._unseen(node):
                 continue
             alone = self._shown_alone(node)
-            looked_up = isinstance(parent, ast.Call) and _name(parent) in _LOOKED_UP
-            for text in (each if looked_up else each.strip() for each in templates(node)):
+            for text in map(str.strip, templates(node)):
                 if alone or (_WORDS.search(re.sub(r"\{[^}]*\}", "{}", text)) and not _CODE.search(text)):
                     yield text
 

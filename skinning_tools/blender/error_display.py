@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import bpy
 import numpy as np
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from .attributes import read_attribute, remove_attributes, write_attribute
 from .lengths import length_text
+from .translation import translated
 
 ERROR_ATTRIBUTE = "skinning_error"
 COLOR_ATTRIBUTE = "skinning_error_color"
@@ -56,15 +56,14 @@ class Scale(NamedTuple):
         red, largest = (length_text(context.scene, length, 3) for length in self)
         if red == largest:
             return (largest,)
-        return f"{PERCENT} %: {red}", rpt_("largest: {distance}").format(distance=largest)
+        return f"{PERCENT} %: {red}", translated(f"largest: {largest}")
 
     def meaning(self, context: bpy.types.Context) -> str:
         """The meaning of the colors, for a report."""
         red, largest = (length_text(context.scene, length, 3) for length in self)
         if red == largest:
-            return rpt_("blue: no error; red: {distance}").format(distance=largest)
-        text = rpt_("blue: no error; red: {red} or more ({percent}th percentile); largest error: {largest}")
-        return text.format(red=red, percent=PERCENT, largest=largest)
+            return translated(f"blue: no error; red: {largest}")
+        return translated(f"blue: no error; red: {red} or more ({PERCENT}th percentile); largest error: {largest}")
 
 
 def has_error(ob: bpy.types.Object | None) -> bool:

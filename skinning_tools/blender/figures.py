@@ -69,14 +69,14 @@ class Figure:
             return ""
         if self.line is not None:
             return translated(self.line)
-        label = translated(self.label)
+        label, shown = translated(self.label), self.shown if self.form == "{}" else translated(self.shown)
         if label != self.label:
             # Nouns of other languages are not put together with numbers as English ones are.
-            return f"{label}: {self.shown}"
+            return f"{label}: {shown}"
         label = label if label[:2].isupper() or label[1:2] == "_" else label[:1].lower() + label[1:]
         if not isinstance(self.value, int) or self.form != "{}":
-            return f"{label} {self.shown}"
-        return f"{self.shown} {_singular(label) if self.value == 1 else label}"
+            return f"{label} {shown}"
+        return f"{shown} {_singular(label) if self.value == 1 else label}"
 
 
 def _singular(label: str) -> str:

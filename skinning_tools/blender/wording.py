@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 
 # The sidebar's tab.
 TAB = "Skinning"
@@ -47,11 +46,11 @@ def duration_text(seconds: float) -> str:
     """A rough duration, no more precise than an estimate can be."""
     if seconds < 90:
         step = 1 if seconds < 15 else 5
-        return iface_("about {seconds} s").format(seconds=max(step * round(seconds / step), 1))
+        return f"about {max(step * round(seconds / step), 1)} s"
     minutes = seconds / 60
     if minutes < 90:
-        return iface_("about {minutes} min").format(minutes=round(minutes))
-    return iface_("about {hours:.1f} h").format(hours=minutes / 60)
+        return f"about {round(minutes)} min"
+    return f"about {minutes / 60:.1f} h"
 
 
 def in_two_lines(text: str, width: int = 90) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 
 from ..blender import background, look_ups
 from ..blender.figures import Figure, rows_of_panel
@@ -106,10 +105,10 @@ def draw_frame_range(layout: bpy.types.UILayout, scene: bpy.types.Scene, setting
 
 def draw_job(layout: bpy.types.UILayout, job: background.RunningJob) -> None:
     """Draw the progress of a modal job, and its cancel button."""
-    layout.progress(factor=job.fraction, text=f"{iface_(job.stage)}, {job.fraction:.0%}")
+    layout.progress(factor=job.fraction, text=f"{translated(job.stage)}, {job.fraction:.0%}")
     row = layout.row()
     left = job.seconds_left
-    text = "" if left is None else iface_("{time} left").format(time=sentence(duration_text(left)))
+    text = "" if left is None else translated(f"{sentence(duration_text(left))} left")
     row.label(text=text, icon="TIME")
     row.operator("skinning.cancel_job", text="Cancel (Esc)", icon="X")
 

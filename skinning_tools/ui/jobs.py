@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 from bpy_extras.io_utils import ExportHelper
 
 from ..blender import background, dependencies
@@ -192,8 +191,8 @@ class SkinningJob(WithSettings):
         return {"CANCELLED"}
 
     def _show(self) -> None:
-        stage = f"{iface_(self._job.title)}: {iface_(self._job.stage)}, {self._job.fraction:.0%}"
-        text = f"{stage}   |   {iface_('Cancel (Esc)')}"
+        stage = f"{translated(self._job.title)}: {translated(self._job.stage)}, {self._job.fraction:.0%}"
+        text = f"{stage}   |   {translated('Cancel (Esc)')}"
         # Each redraw of the sidebar takes time from the worker: skip it if nothing has changed.
         if text != self._shown:
             self._shown = text

@@ -14,9 +14,8 @@ import bpy
 import numpy as np
 from bl_operators.presets import AddPresetBase
 from bl_ui.utils import PresetPanel
-from bpy.app.translations import pgettext_iface as iface_
-from bpy.app.translations import pgettext_rpt as rpt_
 
+from ..blender.translation import translated
 from ..core.errors import BadSettings
 from .boundary import reported
 from .jobs import AtOnce
@@ -124,8 +123,7 @@ class Presets:
                 ) from error
             taken = getattr(chosen, name)
             if taken != (np.float32(value) if isinstance(taken, float) else value):
-                text = rpt_("{setting}: {value:g} is out of range and was set to {taken:g}")
-                notes.append(text.format(setting=iface_(label), taken=taken, value=value))
+                notes.append(f"{label}: {value:g} is out of range and was set to {taken:g}")
         return notes
 
 
@@ -173,8 +171,8 @@ class AppliesPreset(AtOnce):
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         path = Path(self.filepath)
         for note in self.presets.apply(context, path):
-            self.report({"INFO"}, note)
-        return rpt_("Settings of the preset {name}").format(name=preset_name(path))
+            self.report({"INFO"}, translated(note))
+        return f"Settings of the preset {preset_name(path)}"
 
 
 class PresetsMenu(PresetPanel):

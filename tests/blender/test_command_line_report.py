@@ -17,11 +17,15 @@ import pytest
 
 import skinning_tools
 from skinning_tools import command_line
+from skinning_tools.blender import translation
+from skinning_tools.core.catalog import Catalog
+from skinning_tools.core.catalog import read as read_catalog
 from skinning_tools.features import FEATURES
 from skinning_tools.ui.command_line import report as reports
 from skinning_tools.ui.command_line import running
 from tests.blender import moving_meshes, scenes
 from tests.blender.refusals import assert_says
+from tools import translations
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -62,6 +66,23 @@ def test_the_result_is_reported(shot, tmp_path):
     assert said["times"]["started"] < said["times"]["ended"]
     assert said["versions"]["numpy"] == np.__version__
     assert said["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_no_language_of_the_interface_is_in_it(shot, tmp_path, monkeypatch):
+    """Nor in what stays in the file; the line for the user is in that language."""
+    given, found = (*CONVERT, "--residual-shapes", 20, "--joint-hierarchy", "--rotation-limits"), []
+    german = Catalog(read_catalog(translations.LANGUAGES / "de.po"))
+    monkeypatch.setattr(bpy.context.preferences.view, "use_translate_interface", True)
+    for language, catalog in (("english", None), ("german", german)):
+        monkeypatch.setattr(translation, "_catalog", {bpy.app.translations.locale[:2]: catalog}.get)
+        bpy.ops.wm.open_mainfile(filepath=str(shot))
+        report, output = tmp_path / f"{language}.json", tmp_path / f"{language}.blend"
+        assert run(*given, "--output", output, "--report", report) == 0
+        said = read(report)
+        found.append([said["notes"], said["figures"], bpy.data.objects["Flag_rig"]["skinning_report"]["notes"]])
+    assert found[0] == found[1]
+    assert "8 residual shapes instead of 20: there cannot be more shapes than frames" in found[1][0]
+    assert translation.translated(found[1][0][0]).startswith("8 Restformen statt 20")
 
 
 def test_says_which_files_the_input_refers_to(tmp_path):

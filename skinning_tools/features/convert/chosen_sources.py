@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender import background
 from ...blender.animation.several_sources import other_sources
@@ -42,12 +41,9 @@ class Chosen:
         if not self.results:
             return ""
         results, sources = (", ".join(ob.name for ob in objects) for objects in (self.results, self.sources))
-        text = (
-            rpt_("{results} is the result of a conversion: its source is converted, {sources}")
-            if len(self.results) == 1
-            else rpt_("{results} are results of conversions: their sources are converted, {sources}")
-        )
-        return text.format(results=results, sources=sources)
+        if len(self.results) == 1:
+            return f"{results} is the result of a conversion: its source is converted, {sources}"
+        return f"{results} are results of conversions: their sources are converted, {sources}"
 
 
 def chosen_sources(context: bpy.types.Context, active: bpy.types.Object | None, meant: Meant) -> Chosen:

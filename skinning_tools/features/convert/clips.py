@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender import background
 from ...blender.animation.animation_reader import SourceAnimation, read_animation
@@ -143,12 +142,12 @@ def _moving(animation: Animation) -> Animation:
 
 def notes_on_moving(context: bpy.types.Context, clips: Sequence[Clip]) -> list[str]:
     """A note for each clip but the first whose object itself moves, which is not part of the clip."""
-    text = rpt_("{name} itself moves in the scene: its clip has the motion of its vertices only")
     found = []
     for clip in clips[1:]:
         matrices = world_matrices(context, clip.source.object, clip.frame_numbers)
         if not np.allclose(matrices, matrices[0], rtol=1e-5, atol=1e-6):
-            found.append(text.format(name=clip.name))
+            name = clip.name
+            found.append(f"{name} itself moves in the scene: its clip has the motion of its vertices only")
     return found
 
 

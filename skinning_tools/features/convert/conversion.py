@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import bpy
 import numpy as np
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender import background, dependencies
 from ...blender.animation.animation_reader import SourceAnimation
@@ -115,8 +114,7 @@ def shapes_note(work: Work) -> str:
     asked, count = work.settings.residual_shapes, work.frame_count
     if not 0 < count < asked:
         return ""
-    text = rpt_("{count} residual shapes instead of {asked}: there cannot be more shapes than frames")
-    return text.format(count=count, asked=asked)
+    return f"{count} residual shapes instead of {asked}: there cannot be more shapes than frames"
 
 
 def _convert(
@@ -231,8 +229,7 @@ def _limited(rig: Rig, decomposition: "Decomposition", margin: float) -> list[st
     assert turns is not None
     found = {rig.bones.controls[bone]: turns[:, bone] for bone in np.flatnonzero(hierarchy.parents >= 0)}
     free = limit_rotations(rig.armature, found, margin)
-    text = rpt_("no rotation limits for bones that turn too far: {names}")
-    return [text.format(names=listed(free))] if free else []
+    return [f"no rotation limits for bones that turn too far: {listed(free)}"] if free else []
 
 
 def _measure(rig: Rig, clips: Sequence[Clip], scale: float) -> background.Steps[RigMeter]:

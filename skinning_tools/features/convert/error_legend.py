@@ -5,10 +5,10 @@ around the vertex that Go to Worst Frame marks."""
 from collections.abc import Iterator
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 
 from ...blender.conversion_figures import figures_of
 from ...blender.error_display import Scale, shown_scale
+from ...blender.translation import translated
 from ...ui.view_drawing import draw_ring, draw_scale
 from .worst_mark import marked, place_of
 
@@ -38,7 +38,7 @@ def _draw() -> None:
     found = marked(context) if context.space_data.overlay.show_overlays else None
     if found is not None:
         ob, mark = found
-        text = iface_("Worst vertex of {name}: {vertex}").format(name=ob.name, vertex=mark.vertex)
+        text = translated(f"Worst vertex of {ob.name}: {mark.vertex}")
         draw_ring(context, place_of(context, ob, mark), text)
     scale = scale_in_view(context)
     if scale is not None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 
 from ...blender.animation.simulations import own_simulation_start
 from ...blender.background import Steps
@@ -79,8 +78,7 @@ class Estimate:
         return self.free is None or self.needed <= self.free
 
     def text(self) -> str:
-        text = iface_("{time}, up to {amount}")
-        return text.format(time=duration_text(self.seconds), amount=amount_text(self.needed))
+        return f"{duration_text(self.seconds)}, up to {amount_text(self.needed)}"
 
 
 def estimate(work: Work) -> Estimate:

@@ -2,11 +2,11 @@
 """The figures of a conversion, from the record on its objects."""
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender.figures import Figure
 from ...blender.lengths import length_text
+from ...blender.translation import translated
+from ...blender.wording import counted
 
 
 def figures_of_record(record: dict) -> list[Figure]:
@@ -15,29 +15,27 @@ def figures_of_record(record: dict) -> list[Figure]:
     first, last, step = (record[name] for name in ("frame_start", "frame_end", "frame_step"))
     clips = [clip["source"] for clip in record.get("clips", ())]
     count = record["frame_count"] if clips else round((last - first) / step) + 1
-    every = rpt_(", step {step}").format(step=step) if step != 1 else ""
-    e_rms, target, missed, short = record["e_rms"], settings.get("target_error", 0.0), "", ""
-    if 0 < target < e_rms:
-        text = rpt_(" (target {target:g} not reached with up to {bones} bones)")
-        missed, short = text.format(target=target, bones=record["bone_count"]), iface_(" (target {target:g} missed)")
+    every = f", step {step}" if step != 1 else ""
     distance = length_text(bpy.context.scene, record["largest_distance"], 3)
     found = [
         Figure("Objects", names, panel="") if names else Figure("Object", record["source"], panel=""),
-        *([Figure("Clips", clips, line=rpt_("{count} clips").format(count=len(clips)), panel="")] if clips else []),
-        Figure("Bones", record["bone_count"], panel=f"{record['bone_count']} {iface_(settings['bone_kind'].title())}"),
+        *([Figure("Clips", clips, line=counted(len(clips), "clip"), panel="")] if clips else []),
+        Figure(
+            "Bones", record["bone_count"], panel=f"{record['bone_count']} {translated(settings['bone_kind'].title())}"
+        ),
         Figure("Vertices", record["vertex_count"]),
         Figure(
             "Frames",
             {"count": count, "first": first, "last": last},
             f"{{count}} ({{first:g}} to {{last:g}}{every})",
-            line=rpt_("{count} frames").format(count=count),
+            line=f"{count} frames",
         ),
-        Figure("E_RMS", e_rms, f"{{:.4f}}{missed}", panel=f"{e_rms:.4f}{short.format(target=target)}"),
+        _error(record["e_rms"], settings.get("target_error", 0.0), record["bone_count"]),
         Figure("Largest error", record["max_error"], "{:.4f}", panel=f"{record['max_error']:.4f} ({distance})"),
     ]
     if "normals" in record:
         normals = {name: record["normals"][name] for name in ("mean", "within")}
-        found.append(Figure("Normals", normals, rpt_("{mean:.2f}° (90 % within {within:.2f}°)")))
+        found.append(Figure("Normals", normals, "{mean:.2f}° (90 % within {within:.2f}°)"))
     if settings.get("residual_shapes"):
         found.append(Figure("Residual shapes", settings["residual_shapes"]))
     if "joint_count" in record:
@@ -46,13 +44,22 @@ def figures_of_record(record: dict) -> list[Figure]:
         found.append(Figure("E_RMS without joints", record["free_e_rms"], "{:.4f}"))
     if "keys" in record:
         keys = {name: record["keys"][name] for name in ("after", "before")}
-        shown = rpt_("{after:,} of {before:,}").format(**keys)
-        found.append(Figure("Keys", keys, "{after} of {before}", panel=shown, line=f"{shown} {rpt_('keys')}"))
+        after, before = keys.values()
+        shown = f"{after:,} of {before:,}"
+        found.append(Figure("Keys", keys, "{after} of {before}", panel=shown, line=f"{after:,} of {before:,} keys"))
     history = list(record.get("history", ()))
     if history:
         form = ", ".join(["{:.4g}"] * len(history))
         found.append(Figure("E_RMS after each sweep", history, form, line="", panel=""))
     return found
+
+
+def _error(e_rms: float, target: float, bones: int) -> Figure:
+    if not 0 < target < e_rms:
+        return Figure("E_RMS", e_rms, "{:.4f}")
+    line = f"E_RMS {e_rms:.4f} (target {target:g} not reached with up to {bones} bones)"
+    shown = f"{e_rms:.4f} (target {target:g} missed)"
+    return Figure("E_RMS", e_rms, line.removeprefix("E_RMS "), line=line, panel=shown)
 
 
 def errors_of_objects(record: dict) -> list[Figure]:
@@ -83,9 +90,9 @@ def errors_of_bone_counts(record: dict) -> list[Figure]:
     curve = record.get("curve") or {"bone_count": (), "e_rms": (), "solved": ()}
     return [
         Figure(
-            (rpt_("{count} bone") if count == 1 else rpt_("{count} bones")).format(count=count),
+            counted(count, "bone"),
             {"e_rms": error, "solved": bool(solved)},
-            "{e_rms:.4g}" if solved else rpt_("about {e_rms:.4g}"),
+            "{e_rms:.4g}" if solved else "about {e_rms:.4g}",
             line="",
             group=("curve", str(count)),
         )

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import bpy
 import numpy as np
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty
 from bpy_extras.view3d_utils import location_3d_to_region_2d
 from mathutils import Vector
@@ -90,8 +89,7 @@ for an E_RMS of about 2"""
         groups = [(ob,) for ob in sources] if chosen.as_clips else [sources]
         found = suggest_bones(context, groups, chosen.bone_kind, frames.frame_start, frames.frame_end)
         chosen.bone_count = found.bone_count
-        text = rpt_("{name}: {count} bones, from {reason}")
-        return text.format(name=sources[0].name, count=found.bone_count, reason=found.reason)
+        return f"{sources[0].name}: {found.bone_count} bones, from {found.reason}"
 
 
 class SKINNING_OT_add_conversion_preset(AddsPreset, bpy.types.Operator):
@@ -232,16 +230,13 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
         mark = worst_mark.set_mark(result)
         self._show(context, result)
         if mark is None:
-            text = rpt_("Frame {frame}. The worst vertex is not known any more: use Convert Again")
-            return text.format(frame=frame)
+            return f"Frame {frame}. The worst vertex is not known any more: use Convert Again"
         distance = length_text(context.scene, result.figures["largest_distance"], 3)
-        text = rpt_("Frame {frame}: vertex {vertex} of {name} is farthest off. Largest error: {distance}")
-        line = text.format(frame=frame, vertex=mark.vertex, name=mark.name, distance=distance)
+        line = f"Frame {frame}: vertex {mark.vertex} of {mark.name} is farthest off. Largest error: {distance}"
         if bpy.data.objects[mark.name].visible_get(view_layer=context.view_layer):
             return line
-        self.report({"INFO"}, line)
-        text = rpt_("{name} is hidden: the mark appears once you show it, for example with Result in Conversions")
-        return text.format(name=mark.name)
+        self.report({"INFO"}, translated(line))
+        return f"{mark.name} is hidden: the mark appears once you show it, for example with Result in Conversions"
 
     def _show(self, context: bpy.types.Context, result: Result) -> None:
         """Center the views that do not show the marked vertex on it, except camera views."""
@@ -335,7 +330,7 @@ class SKINNING_OT_delete_result(_OnResult, bpy.types.Operator):
             objects.active = stand_in
         for note in notes:
             self.report({"INFO"}, translated(note))
-        return rpt_("Deleted {names}").format(names=", ".join(names))
+        return f"Deleted {', '.join(names)}"
 
 
 registry = [

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 from bpy.props import IntProperty
 
 from ...blender import background, error_display
@@ -14,6 +13,7 @@ from ...blender.conversion_figures import REPORT_PROPERTY, has_figures
 from ...blender.conversions import conversions, index_of_conversion, places_of_conversions, result_of
 from ...blender.figures import rows_of_panel
 from ...blender.job_checks import active_object
+from ...blender.translation import translated
 from ...blender.visibility import make_active
 from ...blender.wording import sentence
 from ...ui.compare import draw_shown
@@ -76,11 +76,10 @@ class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
         button = layout.row()
         button.scale_y = 1.5
         button.enabled = not reason
-        text = iface_("Convert to Skinning")
+        text = "Convert to Skinning"
         if len(sources) > 1:
-            several = "Convert {count} Clips to Skinning" if chosen.as_clips else "Convert {count} Objects to Skinning"
-            text = iface_(several).format(count=len(sources))
-        button.operator("skinning.convert_animation", text=text, icon="ARMATURE_DATA")
+            text = f"Convert {len(sources)} {'Clips' if chosen.as_clips else 'Objects'} to Skinning"
+        button.operator("skinning.convert_animation", text=translated(text), icon="ARMATURE_DATA")
         if not reason:
             _draw_estimate(layout, context, sources)
         draw_failure(layout, context, SKINNING_PT_convert_animation)
@@ -115,16 +114,16 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
             draw_error_plot(body, figures)
             body.operator(
                 "skinning.show_worst_frame",
-                text=", ".join([iface_("Go to Worst Frame, {frame:g}").format(frame=worst), *worst_clip(figures)]),
+                text=", ".join([translated(f"Go to Worst Frame, {worst:g}"), *worst_clip(figures)]),
                 icon="TIME",
                 depress=marked(context, result) is not None,
             )
         history = list(figures.get("history", ()))
         if len(history) > 1 and (body := _section(layout, "history", "Error over Sweeps", closed=True)) is not None:
             draw_sweeps_plot(body, history)
-        text = iface_("Time: {seconds:.1f} s").format(seconds=sum(figures["seconds"].values()))
+        text = translated(f"Time: {sum(figures['seconds'].values()):.1f} s")
         if (body := _section(layout, "time", text, closed=True)) is not None:
-            draw_rows(body, [(iface_(name.title()), f"{value:.2f} s") for name, value in figures["seconds"].items()])
+            draw_rows(body, [(name.title(), f"{value:.2f} s") for name, value in figures["seconds"].items()])
 
         row = named_row(layout, "Select")
         for part, label, target in (
@@ -190,10 +189,10 @@ def objects_text(read: Chosen) -> str:
     """The names of the objects that the button will convert."""
     names, results = (", ".join(ob.name for ob in objects) for objects in (read.sources, read.results))
     if results:
-        return iface_("Converts {names}, the source of {results}").format(names=names, results=results)
+        return f"Converts {names}, the source of {results}"
     if any(map(has_figures, read.sources)):
-        return iface_("Converts {names}, the result of a conversion").format(names=names)
-    return iface_("Converts {names}").format(names=names)
+        return f"Converts {names}, the result of a conversion"
+    return f"Converts {names}"
 
 
 def _draw_estimate(layout: bpy.types.UILayout, context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> None:
@@ -202,14 +201,14 @@ def _draw_estimate(layout: bpy.types.UILayout, context: bpy.types.Context, objec
     expected, note = estimate(work), shapes_note(work)
     if note:
         draw_text(layout, context, note, "INFO")
-    layout.label(text=sentence(expected.text()), icon="TIME")
-    others = [f"{iface_(label)} {duration}" for label, duration in other_durations(work)]
+    layout.label(text=translated(sentence(expected.text())), icon="TIME")
+    others = [f"{translated(label)} {translated(duration)}" for label, duration in other_durations(work)]
     if others:
         draw_text(layout, context, ", ".join(others), "BLANK1")
     if expected.free is not None and not expected.fits:
-        text = iface_("Only {amount} of memory are free. Choose a shorter frame range or a larger step")
-        free = text.format(amount=amount_text(expected.free))
-        draw_text(layout, context, free, "ERROR")
+        free = amount_text(expected.free)
+        text = f"Only {free} of memory are free. Choose a shorter frame range or a larger step"
+        draw_text(layout, context, text, "ERROR")
 
 
 def curve_rows(record: dict) -> list[tuple[str, float, str, bool]]:

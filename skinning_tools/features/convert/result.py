@@ -4,7 +4,6 @@
 from collections.abc import Iterable
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender.clip_tracks import track_strips
 from ...blender.conversion_figures import REPORT_PROPERTY, figures_of
@@ -63,14 +62,16 @@ def notes_on_deleting(results: Iterable[Result]) -> list[str]:
     """Notes on other conversions whose sources would be deleted with these results."""
     results = list(results)
     gone = [ob for result in results for ob in objects_made(result)]
-    text = rpt_("{other} was made from {source}, which is deleted: {other} stays but cannot be converted again")
-    return [
-        text.format(other=ob.name, source=", ".join(source.name for source in sources))
-        for ob in conversions()
-        if ob not in gone
-        and (found := result_of(ob)) is not None
-        and (sources := [source for source in found.sources if source in gone])
-    ]
+    notes = []
+    for ob in conversions():
+        found = result_of(ob) if ob not in gone else None
+        source = ", ".join(each.name for each in found.sources if each in gone) if found is not None else ""
+        if source:
+            other = ob.name
+            notes.append(
+                f"{other} was made from {source}, which is deleted: {other} stays but cannot be converted again"
+            )
+    return notes
 
 
 def check_deletable(result: Result) -> None:

@@ -14,7 +14,14 @@ from ...blender.animation.animation_reader import SourceAnimation
 from ...blender.attributes import write_attribute
 from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.object_transform import inherit_transform
-from ...blender.result_objects import follow_armature, free_names, home_collection, name_for_results, new_object, without_traces
+from ...blender.result_objects import (
+    follow_armature,
+    free_names,
+    home_collection,
+    name_for_results,
+    new_object,
+    without_traces,
+)
 from ...blender.vertex_groups import put_weights, write_weights
 from ...core.joint_hierarchy import JointHierarchy
 from .residual_keys import add_residual_keys, assign_residual_action, key_residual_values

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import bpy
 import numpy as np
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender import background
 from ...blender.animation.animation_reader import read_animation
@@ -53,7 +52,7 @@ def suggest_bones(
     numbers = frame_range(context.scene, frame_start, frame_end, 1, object_label(objects[0]))
     if any(own_simulation_start(context.scene, ob) is not None for ob in objects):
         count = min(max(round(0.5 * most**0.5), _FEWEST), _MOST)
-        return Suggestion(min(count, most), rpt_("a simulation of {count:,} vertices").format(count=most))
+        return Suggestion(min(count, most), f"a simulation of {most:,} vertices")
     step = max(1, (len(numbers) - 1) // (_FRAMES - 1))
     read = []
     for first, *others in groups:
@@ -62,6 +61,4 @@ def suggest_bones(
         read.append(source.animation.frames)
     frames = np.concatenate(read)
     count = suggest_bone_count(frames, bone_kind)
-    return Suggestion(
-        min(max(count, LEAST), most), rpt_("the motions in {count} of its frames").format(count=len(frames))
-    )
+    return Suggestion(min(max(count, LEAST), most), f"the motions in {len(frames)} of its frames")

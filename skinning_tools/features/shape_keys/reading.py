@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import bpy
 import numpy as np
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ...blender.animation.shape_key_reader import group_weights, key_coordinates
 from ...blender.character import mesh_meant
@@ -118,5 +117,5 @@ def _notes(mesh_object: bpy.types.Object, keys: bpy.types.Key) -> tuple[str, ...
     notes = []
     muted = [block.name for block in keys.key_blocks if block.mute and block != keys.reference_key]
     if muted:
-        notes.append(rpt_("Muted shape keys are left out: {names}").format(names=listed(muted)))
+        notes.append(f"Muted shape keys are left out: {listed(muted)}")
     return tuple(notes)
