@@ -11,6 +11,7 @@ import pytest
 from mathutils import Matrix, Quaternion
 
 from skinning_tools import command_line
+from skinning_tools.blender.background import drain
 from skinning_tools.blender.records import read_record
 from skinning_tools.blender.skeletons import skeleton_of
 from skinning_tools.core.imitation.skeleton import relative_turns, to_vectors
@@ -18,7 +19,7 @@ from skinning_tools.features.deformers import bake as bake_module
 from skinning_tools.features.deformers.bake import bake_deformers
 from skinning_tools.features.deformers.figures import FIGURES, BakeFigures
 from skinning_tools.features.deformers.teacher import EARLIER
-from tests.blender import moving_meshes, refusals, scenes, skinned_meshes
+from tests.blender import moving_meshes, omission_scenes, refusals, scenes, skinned_meshes
 from tests.blender.partial_scenes import cancelled_at
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -231,7 +232,7 @@ def test_controls_move_deforming_bones_without_parents(tube):
 
 
 def test_poses_stay_within_limits(tube, monkeypatch):
-    _, rig = tube
+    ob, rig = tube
     limit = rig.pose.bones["Bone 2"].constraints.new("LIMIT_ROTATION")
     limit.owner_space = "LOCAL"
     limit.use_limit_x = limit.use_limit_y = limit.use_limit_z = True
@@ -246,12 +247,24 @@ def test_poses_stay_within_limits(tube, monkeypatch):
         return shape(self, motion)
 
     monkeypatch.setattr(PosedRig, "shape", noted)
-    bake(pose_count=8)
+    told = drain(bake_deformers(bpy.context, ob, pose_count=8)).summary()
+    assert 'the limits of "Bone 2" exclude its rest pose, so that no pose has it at rest' in told
     vectors = to_vectors(relative_turns(skeleton_of(rig, BONES), np.array([each[:5] for each in taken])))
     # The first is at rest.
     assert np.abs(vectors[1:, 2, 1:]).max() < 1e-6
     assert vectors[1:, 2, 0].min() > 0.2 * 0.7**6 - 1e-6
     assert vectors[1:, 2, 0].max() < 0.5 + 1e-6
+
+
+def test_bones_that_blocked_scripts_should_drive_are_noted(tube, tmp_path):
+    """The joints turn as far as in the action, which plays otherwise where scripts may run."""
+    _, rig = tube
+    scenes.key_property(rig.pose.bones["Bone 1"], "rotation_quaternion", {1: (1, 0, 0, 0), 5: (0.8, 0.6, 0, 0)})
+    omission_scenes.driver(rig.pose.bones["Bone 4"])
+    omission_scenes.reopened(tmp_path)
+    told = drain(bake_deformers(bpy.context, bpy.context.object, pose_count=8)).summary()
+    assert 'object "Rig"' in told
+    assert "script" in told
 
 
 def test_a_lattice_that_follows_the_armature_is_not_harmed(tube):
