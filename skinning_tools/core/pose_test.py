@@ -80,14 +80,6 @@ def _turned(
     return points + amount[:, None] * (turned - across)
 
 
-def with_seams(rest: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """(E, 2) ``edges`` and, where several vertices of ``rest`` (N, 3) are at one place, such as at the seams of an
-    imported mesh, edges without length between them."""
-    order = np.lexsort(rest.T)
-    same = (rest[order[1:]] == rest[order[:-1]]).all(axis=1)
-    return np.concatenate([edges, np.stack([order[:-1], order[1:]], axis=1)[same]])
-
-
 def stretches(points: np.ndarray, edges: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """(E,) how many times as long as its rest length of ``lengths`` (E,) each edge is.
 

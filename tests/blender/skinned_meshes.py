@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Meshes skinned to animated armatures, for the tests of centers of rotation."""
 
+import bmesh
 import bpy
 import numpy as np
 from mathutils import Matrix
@@ -143,3 +144,13 @@ def expected(object, method="CRS", rest=None) -> np.ndarray:
 def diagonal(object) -> float:
     """Of the bounding box of the mesh at rest, in the object's space."""
     return float(np.linalg.norm(np.ptp(np.array([vertex.co for vertex in object.data.vertices]), axis=0)))
+
+
+def split(ob, vertices) -> None:
+    """Double the vertices of a mesh object along the edges between them, as at the UV seams of an imported mesh."""
+    mesh = bmesh.new()
+    mesh.from_mesh(ob.data)
+    edges = [edge for edge in mesh.edges if all(vertex.index in vertices for vertex in edge.verts)]
+    bmesh.ops.split_edges(mesh, edges=edges)
+    mesh.to_mesh(ob.data)
+    mesh.free()

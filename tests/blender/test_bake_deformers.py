@@ -256,15 +256,18 @@ def test_poses_stay_within_limits(tube, monkeypatch):
     assert vectors[1:, 2, 0].max() < 0.5 + 1e-6
 
 
-def test_bones_that_blocked_scripts_should_drive_are_noted(tube, tmp_path):
-    """The joints turn as far as in the action, which plays otherwise where scripts may run."""
-    _, rig = tube
+def test_blocked_scripts_and_seams_that_open_are_noted(tube, tmp_path):
+    """The joints turn as far as in the action, which plays otherwise where scripts may run; Corrective Smooth takes the
+    sides of a seam for borders."""
+    ob, rig = tube
+    skinned_meshes.split(ob, range(80, 88))
     scenes.key_property(rig.pose.bones["Bone 1"], "rotation_quaternion", {1: (1, 0, 0, 0), 5: (0.8, 0.6, 0, 0)})
     omission_scenes.driver(rig.pose.bones["Bone 4"])
     omission_scenes.reopened(tmp_path)
     told = drain(bake_deformers(bpy.context, bpy.context.object, pose_count=8)).summary()
     assert 'object "Rig"' in told
     assert "script" in told
+    assert 'object "Arm" is split, and its target tears it open at 8 pairs of vertices' in told
 
 
 def test_a_lattice_that_follows_the_armature_is_not_harmed(tube):

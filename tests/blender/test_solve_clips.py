@@ -16,7 +16,7 @@ from skinning_tools.blender.temporary_scene import evaluate_frame
 from skinning_tools.features.partial import clips
 from skinning_tools.features.partial.rest_key import NAME
 from skinning_tools.features.partial.weights import solve_weights
-from tests.blender import action_scenes, omission_scenes, partial_scenes, refusals
+from tests.blender import action_scenes, omission_scenes, partial_scenes, refusals, skinned_meshes
 from tests.blender.partial_scenes import figures, weights_of
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -109,6 +109,17 @@ def test_the_meshs_own_modifiers_are_the_target(rig):
     assert state(armature) == before
     assert all(after < before for before, after, _ in by_name(figures(ob)).values())
     assert ob.modifiers["Smooth"].show_viewport
+
+
+def test_a_target_that_tears_a_split_mesh_is_noted(rig):
+    """Corrective Smooth takes the sides of a seam for borders."""
+    ob, _, target = rig
+    bpy.data.objects.remove(target)
+    skinned_meshes.split(ob, range(320, 336))
+    ob.modifiers.new("Smooth", "CORRECTIVE_SMOOTH")
+    partial_scenes.select(ob)
+    told = drain(solve_weights(bpy.context, ob)).summary()
+    assert 'object "Arm" is split, and its target tears it open at 16 pairs of vertices' in told
 
 
 def test_the_rest_shape_moves_in_a_shape_key_alone(rig):

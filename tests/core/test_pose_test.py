@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from skinning_tools.core.pose_test import shares_below, stretches, turns, with_seams
+from skinning_tools.core.pose_test import shares_below, stretches, turns
+from skinning_tools.core.seams import torn_seams, with_seams
 
 EDGES = np.array([[0, 1], [1, 2], [2, 3]])
 REST = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]])
@@ -48,3 +49,8 @@ def test_a_seam_opens():
     moved = rest.copy()
     moved[4, 2] = 0.5
     np.testing.assert_allclose(stretches(moved, edges, lengths), [1, 1, 1, 6])
+    assert torn_seams(rest, EDGES, [rest, moved, rest]) == 1
+    assert torn_seams(rest, EDGES, [rest]) == 0
+    # Where an edge joins the two, nothing is split.
+    assert torn_seams(rest, edges, [moved]) == 0
+    assert torn_seams(REST, EDGES, [REST]) == 0

@@ -16,6 +16,7 @@ from ...blender.helper_bones.driven import DrivenPlan, make_driven_bones, plan_d
 from ...blender.preconditions import check_unchanged, object_label
 from ...blender.put_back import put_back_on_failure
 from ...blender.records import write_record
+from ...blender.seams import seam_notes
 from ...blender.skin_reader import mesh_edges
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import vertices_text
@@ -93,7 +94,8 @@ def bake_deformers(context: bpy.types.Context, active: bpy.types.Object | None, 
     )
     with put_back_on_failure(context, [mesh], subject.armature):
         _write(context, subject, solution, record)
-    remarks = (*_remarks(subject, record, settings), *poses.notes, *notes_on_users(mesh))
+    torn = seam_notes(mesh, poses.frames)
+    remarks = (*_remarks(subject, record, settings), *torn, *poses.notes, *notes_on_users(mesh))
     return BakedDeformers(mesh.name, len(solution.rows), record, remarks, time.perf_counter() - begin)
 
 

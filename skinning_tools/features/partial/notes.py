@@ -10,6 +10,7 @@ import numpy as np
 from ...blender import actions
 from ...blender.bone_weights import BoneWeights
 from ...blender.preconditions import object_label
+from ...blender.seams import seam_notes
 from ...blender.skin_reader import rest_positions, uses_envelopes
 from ...blender.wording import counted, listed, vertices_text
 from .parts import Parts
@@ -76,7 +77,8 @@ def bare_notes(mesh: bpy.types.Object, weights: BoneWeights) -> list[str]:
 def target_notes(parts: Parts, reading: "Reading") -> list[str]:
     """Notes on a target that armature and mesh cannot follow well. reading: the steps.Reading."""
     standstill = [] if reading.chosen.used else _standstill_notes(parts, reading)
-    return [*standstill, *_aside_notes(parts, reading), *_taught_notes(parts, reading)]
+    torn = seam_notes(parts.mesh, reading.animation.frames)
+    return [*standstill, *_aside_notes(parts, reading), *_taught_notes(parts, reading), *torn]
 
 
 def _taught_notes(parts: Parts, reading: "Reading") -> list[str]:

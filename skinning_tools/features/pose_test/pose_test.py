@@ -143,7 +143,8 @@ def _stepped(steps: Any) -> Any:
 
 
 def _tested(skin: Skin, settings: PoseTestSettings, begin: float) -> background.Steps[PoseTest]:
-    from ...core.pose_test import stretches, turns, with_seams
+    from ...core.pose_test import stretches, turns
+    from ...core.seams import with_seams
 
     names, bones, shares = _joints(skin)
     # In the armature's space, in which bones turn whatever the scale of the mesh.

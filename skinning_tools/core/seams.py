@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Seams of a split mesh: vertices at one place that no edge joins, such as along the UV seams of an imported mesh."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+# Of the diagonal: vertices of a seam that are farther apart leave a gap that shows.
+_GAP = 1e-3
+
+
+def seam_edges(rest: np.ndarray) -> np.ndarray:
+    """(S, 2) edges without length between the vertices of ``rest`` (N, 3) that are at one place."""
+    order = np.lexsort(rest.T)
+    same = (rest[order[1:]] == rest[order[:-1]]).all(axis=1)
+    return np.stack([order[:-1], order[1:]], axis=1)[same]
+
+
+def with_seams(rest: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """``edges`` (E, 2) and those of ``seam_edges``."""
+    return np.concatenate([edges, seam_edges(rest)])
+
+
+def torn_seams(rest: np.ndarray, edges: np.ndarray, frames: Iterable[np.ndarray]) -> int:
+    """The number of seam edges without an edge of the mesh, of ``edges`` (E, 2), that open in one of the ``frames``,
+    each (N, 3) in any space."""
+    seams = np.sort(seam_edges(rest))
+    if not len(seams):
+        return 0
+    own, found = (np.sort(each) @ [len(rest), 1] for each in (edges, seams))
+    first, second = seams[~np.isin(found, own)].T
+    torn = np.zeros(len(first), bool)
+    for points in frames:
+        gaps = np.linalg.norm(points[first] - points[second], axis=1)
+        torn |= gaps > _GAP * np.linalg.norm(np.ptp(points, axis=0))
+    return int(np.count_nonzero(torn))
