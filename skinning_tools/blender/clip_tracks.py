@@ -27,6 +27,30 @@ def keep_on_track(owner: bpy.types.ID, name: str) -> None:
     track.mute = True
 
 
+def leave_clip(rig: bpy.types.Object, mesh: bpy.types.Object) -> None:
+    """Let nothing play, with all bones at rest and no shape key on, as a new clip begins."""
+    for owner in players(rig, [mesh]):
+        owner.animation_data.action = None
+    for bone in rig.pose.bones:
+        bone.matrix_basis.identity()
+    keys = mesh.data.shape_keys
+    for block in keys.key_blocks if keys is not None else ():
+        block.value = 0.0
+
+
+def put_on_track(owner: bpy.types.ID, name: str) -> None:
+    """Call the active action of ``owner`` like its clip, and keep it on the track of that name, in place of an earlier
+    action of the clip, which stays in the file."""
+    tracks = owner.animation_data.nla_tracks
+    for track in [track for track in tracks if track.name == name]:
+        tracks.remove(track)
+    earlier, action = bpy.data.actions.get(name), owner.animation_data.action
+    if earlier is not None and earlier != action:
+        earlier.name = f"{name}_before"
+    action.name = name
+    keep_on_track(owner, name)
+
+
 def play_clip(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object], name: str) -> None:
     """Make the actions on the tracks called ``name`` the active ones of the rig and its meshes' shape keys."""
     for owner in players(rig, meshes):

@@ -14,8 +14,7 @@ import pytest
 
 import skinning_tools
 from skinning_tools import command_line
-from skinning_tools.features.shots import blender_child
-from skinning_tools.features.shots import convert_shots as converting
+from skinning_tools.features.shots import blender_child, work
 from skinning_tools.features.shots.shots import Shot, find_shots, numbered
 from skinning_tools.ui.command_line.common import UsageError
 from skinning_tools.ui.command_line.report import Report, json_bytes, settings_of
@@ -141,7 +140,7 @@ def finished(tmp_path_factory) -> Shot:
 
 def is_finished(shot: Shot, **changed) -> bool:
     report = read_report(shot.report)
-    return converting.is_finished(shot, report, report["settings"] | changed)
+    return work.is_finished(shot, report, report["settings"] | changed)
 
 
 def test_what_is_finished(finished, tmp_path):
@@ -162,7 +161,7 @@ def test_what_is_finished(finished, tmp_path):
     moved.rename(finished.output)
     report = read_report(finished.report)
     for change in ({"status": "failed"}, {"status": "stopped"}, {"command": "bind"}, {"input": None}):
-        assert not converting.is_finished(finished, report | change, report["settings"])
+        assert not work.is_finished(finished, report | change, report["settings"])
 
 
 # Settings that reports of the versions before them lack.
@@ -186,9 +185,9 @@ def test_shots_that_an_earlier_version_finished(finished, without):
     report["settings"] = before(report["settings"], *without)
     like_before = {"allow_incomplete": "--allow-incomplete=all", "on_result": "--on-result=CONVERT"}
     asked = [like_before[name] for name in without]
-    assert converting.is_finished(finished, report, told(*SETTINGS, *asked))
-    assert not converting.is_finished(finished, report, told(*SETTINGS, *asked[1:]))
-    assert not converting.is_finished(finished, report, told(*SETTINGS, *asked, "--root-bone"))
+    assert work.is_finished(finished, report, told(*SETTINGS, *asked))
+    assert not work.is_finished(finished, report, told(*SETTINGS, *asked[1:]))
+    assert not work.is_finished(finished, report, told(*SETTINGS, *asked, "--root-bone"))
 
 
 EARLIER_LOG = b"Info: what an earlier version has kept\n"
@@ -262,8 +261,8 @@ def test_shots_finished_before_scripts_could_be_allowed(finished):
     report = read_report(finished.report)
     settings = dict(report["settings"])
     del report["settings"]["run_scripts"]
-    assert converting.is_finished(finished, report, settings)
-    assert not converting.is_finished(finished, report, settings | {"run_scripts": True})
+    assert work.is_finished(finished, report, settings)
+    assert not work.is_finished(finished, report, settings | {"run_scripts": True})
 
 
 def test_a_changed_cache_is_converted_again(finished, tmp_path):
@@ -273,13 +272,13 @@ def test_a_changed_cache_is_converted_again(finished, tmp_path):
     status = cache.stat()
     known = {"path": str(cache), "size": status.st_size, "modified_ns": status.st_mtime_ns}
     report["input"]["refers_to"] = [known]
-    assert converting.is_finished(finished, report, report["settings"])
+    assert work.is_finished(finished, report, report["settings"])
     os.utime(cache, ns=(0, status.st_mtime_ns + 1_000_000_000))
-    assert not converting.is_finished(finished, report, report["settings"])
+    assert not work.is_finished(finished, report, report["settings"])
     cache.unlink()
-    assert not converting.is_finished(finished, report, report["settings"])
+    assert not work.is_finished(finished, report, report["settings"])
     known |= {"size": None, "modified_ns": None}  # it was missing then, too
-    assert converting.is_finished(finished, report, report["settings"])
+    assert work.is_finished(finished, report, report["settings"])
 
 
 def test_nothing_is_started_where_all_is_finished(finished, monkeypatch, capfd):
@@ -323,7 +322,7 @@ def test_list_prints_numbers_and_does_nothing(tmp_path, capsys):
 def test_settings_reach_the_conversion(given):
     parser = command_line.parser()
     options = parser.parse_args(["convert-shots", "in", "--output=out", *given])
-    forwarded = parser.parse_args(["convert", "--overwrite", *converting.convert_arguments(options)])
+    forwarded = parser.parse_args(["convert", "--overwrite", *work.convert_arguments(options)])
     direct = parser.parse_args(["convert", "--overwrite", *given])
     assert vars(forwarded) == vars(direct) | {"parse": forwarded.parse}
 
@@ -332,7 +331,7 @@ def test_more_settings_in_one_text(tmp_path, capsys):
     parser = command_line.parser()
     given = ["convert-shots", "in", "--output=out", "--object=Flag"]
     options = parser.parse_args([*given, "--settings", "--bones 9 --object 'Long name'"])
-    forwarded = parser.parse_args(["convert", "--overwrite", *converting.convert_arguments(options)])
+    forwarded = parser.parse_args(["convert", "--overwrite", *work.convert_arguments(options)])
     assert (forwarded.bones, forwarded.object) == (9, ["Flag", "Long name"])
     (tmp_path / "a.blend").touch()
     for wrong in ("--bone-count-of 3", "--object 'x"):

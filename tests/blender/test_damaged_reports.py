@@ -16,9 +16,9 @@ import pytest
 
 from skinning_tools import command_line
 from skinning_tools.features.shots import blender_child
-from skinning_tools.features.shots.convert_shots import is_finished
 from skinning_tools.features.shots.shots import Shot
 from skinning_tools.features.shots.table import aligned, comma_separated, shot_row
+from skinning_tools.features.shots.work import is_finished
 from skinning_tools.ui.command_line.report_reading import MOST_BYTES, UnreadableReport, read_report
 from tests.blender import moving_meshes, scenes
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from skinning_tools import command_line
-from skinning_tools.features.shots.convert_shots import convert_arguments
+from skinning_tools.features.shots.work import convert_arguments
 
 JOB_TYPE = Path(__file__).resolve().parents[2] / "farm" / "skinning_convert.js"
 MANAGER = Path(__file__).with_name("flamenco_manager.js")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from skinning_tools import command_line
-from skinning_tools.features.shots.convert_shots import convert_arguments
+from skinning_tools.features.shots.work import convert_arguments
 from tests.farm import shots
 
 openjd = pytest.importorskip("openjd.cli", reason="openjd-cli is not installed")

@@ -7,6 +7,7 @@ from typing import Any
 import bpy
 
 from ...blender import background
+from ...blender.cache_clips import cache_clips, clip_files
 from ...blender.visibility import shown_for_good
 from ...blender.written_files import Kind, Target, begins_with
 from ...core.canvas import png_beginning
@@ -16,7 +17,6 @@ from ...ui.command_line import arguments
 from ...ui.command_line.common import UsageError, find_objects, progress_of
 from ...ui.command_line.outcome import Outcome
 from . import conversion
-from .cache_clips import cache_clips
 from .chosen_sources import convert_chosen, sources_of
 from .settings import PRESETS, REPLACE, ConvertSettings, PresetSettings
 
@@ -32,15 +32,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     )
     add_settings(convert)
     convert.add_argument(
-        "--clips",
-        nargs="+",
-        type=arguments.READ,
-        default=[],
-        metavar="FILE",
-        help="convert these cache files of the object's mesh (Alembic, USD, PC2 or MDD) instead of its own animation, "
-        "as clips named after the files, over the frames of the longest unless --frame-start or --frame-end is given",
-    )
-    convert.add_argument(
         "--curve",
         type=arguments.WRITTEN,
         metavar="FILE.png",
@@ -48,6 +39,20 @@ def add(commands: argparse._SubParsersAction) -> None:
     )
     arguments.add_target(convert)
     convert.set_defaults(run=_run)
+
+
+class _Clips(argparse.Action):
+    """Collect the cache files; a folder stands for those in it."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        paths: Any,
+        option_string: str | None = None,
+    ) -> None:
+        named = [*getattr(namespace, self.dest), *(each for path in paths for each in clip_files(path))]
+        setattr(namespace, self.dest, list(dict.fromkeys(named)))
 
 
 class _Preset(argparse.Action):
@@ -92,6 +97,17 @@ def add_settings(command: argparse._ActionsContainer) -> None:
         metavar="NAME",
         help="settings to start from: Cloth, Creature, Face, 'Game Rigid', or a preset saved in the panel; other "
         "options override it",
+    )
+    command.add_argument(
+        "--clips",
+        nargs="+",
+        action=_Clips,
+        type=arguments.READ,
+        default=[],
+        metavar="FILE",
+        help="convert these cache files of the object's mesh (Alembic, USD, PC2 or MDD), or all in a folder, instead "
+        "of its own animation, as clips named after the files, over the frames of the longest unless --frame-start or "
+        "--frame-end is given",
     )
     ConvertSettings.add_options(command)
 

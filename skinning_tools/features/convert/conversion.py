@@ -22,6 +22,7 @@ from ...blender.measure import RigMeter
 from ...blender.preconditions import unmet
 from ...blender.result_objects import CHARACTER
 from ...blender.rotation_limits import limit_rotations
+from ...blender.scene_state import SceneState
 from ...blender.wording import listed
 from ...core.animation import Animation, check_animation, unit_scale
 from ...core.joint_hierarchy import JointHierarchy
@@ -32,7 +33,6 @@ from .estimate import check_memory, spread, work_of
 from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, figures_of_record
 from .importance import check_importance, importance_of
 from .rig_writer import Rig
-from .scene_state import SceneState
 from .settings import ConvertSettings
 
 if TYPE_CHECKING:

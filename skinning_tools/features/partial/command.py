@@ -3,13 +3,17 @@
 
 import argparse
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import bpy
 
+from ...blender.cache_clips import cache_clips
+from ...blender.clip_tracks import leave_clip, put_on_track
+from ...blender.skin_reader import armature_of
 from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
-from ...ui.command_line.common import find_armature
+from ...ui.command_line.common import UsageError, find_armature
 from . import again, helper_removal, helpers, motion, weights
 from .settings import AgainSettings, HelperSettings, MotionSettings, RemovalSettings, WeightSettings
 from .steps import PartialResult
@@ -32,6 +36,42 @@ def _named_alone(solve: Callable) -> Callable:
     return work
 
 
+def _add_object_and_clip(command: argparse.ArgumentParser) -> None:
+    _add_object(command)
+    command.add_argument(
+        "--clip",
+        type=arguments.READ,
+        metavar="FILE",
+        help="follow this cache file of the mesh (Alembic, USD, PC2 or MDD) instead of a target, over its frames "
+        "unless --frame-start or --frame-end is given. The action is named after the file",
+    )
+
+
+def _clip_of(options: argparse.Namespace) -> dict[str, Any]:
+    if options.clip is not None and options.target:
+        raise UsageError("Name a --target or a --clip, not both")
+    return {"clip": options.clip}
+
+
+def _solve_clip(
+    context: bpy.types.Context, active: bpy.types.Object | None, clip: Path | None, **given: Any
+) -> Generator[tuple[float, str], None, PartialResult]:
+    """``solve_transforms``; of a cache file as the target the action gets the name and a track, as those of a
+    conversion's clips have."""
+    if clip is None:
+        return (yield from motion.solve_transforms(context, active, **given))
+    assert active is not None
+    (target,), span = cache_clips(context, active, [clip])
+    armature = armature_of(active)
+    if armature is not None:
+        leave_clip(armature, active)
+    for end, number in zip(("frame_start", "frame_end"), span, strict=True):
+        given[end] = number if given[end] is None else given[end]
+    result = yield from motion.solve_transforms(context, active, **given | {"target": target.name})
+    put_on_track(bpy.data.objects[result.record.armature], clip.stem)
+    return result
+
+
 COMMANDS = (
     Command(
         "solve-weights",
@@ -48,8 +88,9 @@ COMMANDS = (
         "Solve for the keyframes with which a mesh, deformed by its weights, comes closest to an animation, and "
         "save the file. The keyframes go into a new action; the old one stays in the file.",
         settings=MotionSettings,
-        work=_named_alone(motion.solve_transforms),
-        add_object=_add_object,
+        work=_named_alone(_solve_clip),
+        add_object=_add_object_and_clip,
+        more=_clip_of,
     ),
     Command(
         "solve-again",

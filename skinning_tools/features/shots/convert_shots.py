@@ -1,44 +1,37 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`convert-shots`: `convert` for many files, each in a separate Blender process."""
+"""`convert-shots`: `convert` for many files, or a finished character's motion in many clips, each in a separate Blender
+process."""
 
 import argparse
 import contextlib
-import shlex
 import time
 from collections import deque
 from collections.abc import Generator
-from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-from ...blender.animation.omissions import KINDS
+from ...blender.cache_clips import ENDINGS
 from ...blender.figures import Figure
-from ...blender.written_files import Target, identity, remove_halves
+from ...blender.written_files import Target, remove_halves
 from ...core.errors import BadPath
-from ...ui.command_line.arguments import WRITTEN, whole_number
+from ...ui.command_line.arguments import READ, WRITTEN, whole_number
 from ...ui.command_line.blend_mark import RESULT
 from ...ui.command_line.common import UsageError, progress_of
 from ...ui.command_line.fingerprints import is_same
 from ...ui.command_line.outcome import Outcome
-from ...ui.command_line.report import DONE, FAILED, REPORT, Report, json_bytes, settings_of
+from ...ui.command_line.report import DONE, FAILED, REPORT, Report, json_bytes
 from ...ui.command_line.report_reading import UnreadableReport, read_report
 from ...ui.command_line.running import EXIT_FAILED
 from ...ui.command_line.saving import reason
 from ...ui.command_line.stopping import held
 from ...ui.command_line.terminal import say, shown
 from ..convert import command as convert
-from ..convert.settings import CONVERT
 from .blender_child import LOG, Child, end, end_text
-from .shots import Shot, add_shots, find_shots, numbered
+from .shots import BLEND_FILES, Shot, add_shots, find_shots, numbered
 from .table import aligned, shot_row
+from .work import Work, finished_report, is_earlier_failure, work_of
 
 POLL_SECONDS = 0.05
 SKIPPED = "skipped"
-
-# Values for reports of versions before these settings: those versions ignored omissions by Blender, and took object
-# names literally.
-_BEFORE = {"allow_incomplete": ",".join(KINDS), "on_result": CONVERT}
-# A newer setting; a report without it is of a run without it.
-_LATER = {"run_scripts": False}
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -56,6 +49,13 @@ def add(commands: argparse._SubParsersAction) -> None:
         "--overwrite",
         action="store_true",
         help="overwrite all files in that folder, even those that this command did not write",
+    )
+    command.add_argument(
+        "--character",
+        type=READ,
+        metavar="FILE.blend",
+        help="the shots are cache files, clips of --object in this file, which was converted, or of the only file in "
+        "this folder: for each, solve for the motion of its bones alone, and save the character with that action",
     )
     command.add_argument(
         "--jobs",
@@ -87,9 +87,9 @@ def _run(options: argparse.Namespace) -> Outcome:
     if options.jobs < 1:
         raise UsageError("--jobs must be at least 1")
     folder = options.output
-    shots = numbered(find_shots(options.shots, folder, options.recursive), options.only)
-    settings = convert_arguments(options)
-    expected = settings_of(options.parse(["convert", *settings]))
+    endings = ENDINGS if options.character else BLEND_FILES
+    shots = numbered(find_shots(options.shots, folder, options.recursive, endings), options.only)
+    work = work_of(options)
     if options.list:
         return Outcome([Figure(f"{number}", str(shot.path)) for number, shot in shots.items()])
     for shot in shots.values():
@@ -103,7 +103,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     rows = {}
     waiting: deque[Shot] = deque()
     for shot in shots.values():
-        report = None if options.again else _finished_report(shot, expected)
+        report = None if options.again else finished_report(shot, work)
         # In the order of the shots' numbers, whichever ends first.
         rows[shot] = shot_row(shot.name, report, SKIPPED) if report else {}
         if not report:
@@ -112,78 +112,12 @@ def _run(options: argparse.Namespace) -> Outcome:
             # Left by a run that was killed after the shot was done.
             with contextlib.suppress(OSError, BadPath):
                 places[shot].log.remove()
-    converting = _Converting(options, settings, expected, places, len(waiting))
+    converting = _Converting(options, work, places, len(waiting))
     with contextlib.closing(converting.run(waiting)) as ended:
         for shot, report in ended:
             rows[shot] = shot_row(shot.name, report)
     say(aligned(rows.values()))
     return _outcome(options, rows)
-
-
-def convert_arguments(options: argparse.Namespace) -> list[str]:
-    """The given options that belong to ``convert``, as its command line. Raises UsageError."""
-    parser = argparse.ArgumentParser(add_help=False)
-    convert.add_settings(parser)
-    arguments = []
-    # The only list of a parser's options that argparse keeps.
-    for action in parser._actions:
-        value, name = getattr(options, action.dest), action.option_strings[0]
-        if action.nargs == 0:
-            arguments += [name] if value != action.default else []
-        elif value is not None:
-            arguments += [f"{name}={item}" for item in (value if isinstance(value, list) else [value])]
-    return arguments + _more_settings(options)
-
-
-def _more_settings(options: argparse.Namespace) -> list[str]:
-    """The options in --settings. Raises UsageError, also for an option that is not a setting: each shot has its own
-    file, result and report."""
-    try:
-        more = shlex.split(options.settings)
-    except ValueError as error:
-        raise UsageError(f"--settings: {error}") from error
-    reader = _SettingsReader(add_help=False, usage=argparse.SUPPRESS)
-    convert.add_settings(reader)
-    reader.parse_args([*more, "--object=any"])
-    return more
-
-
-class _SettingsReader(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"--settings: {message}")
-
-
-def _finished_report(shot: Shot, settings: dict) -> dict | None:
-    """The report of a finished shot, else None: anything else there means that the shot is converted again."""
-    try:
-        report = read_report(shot.report)
-    except UnreadableReport:
-        return None
-    return report if is_finished(shot, report, settings) else None
-
-
-def is_finished(shot: Shot, report: dict, settings: dict) -> bool:
-    """Whether the report says that the shot is done, with these settings and from the present file."""
-    source = report["input"] or {}
-    return (
-        (report["command"], report["status"], _BEFORE | _LATER | report["settings"]) == ("convert", DONE, settings)
-        and shot.output.is_file()
-        and shot.path.is_file()
-        and is_same(shot.path, source)
-        and all(is_same(Path(other["path"]), other) for other in source.get("refers_to", ()))
-    )
-
-
-def _is_earlier_failure(shot: Shot, report: dict) -> bool:
-    """Whether the report says that this shot failed in a version that left no marks in logs."""
-    source = report["input"] or {}
-    return (
-        report["command"] == "convert"
-        and report["status"] != DONE
-        and not _BEFORE.keys() <= report["settings"].keys()
-        and "path" in source
-        and identity(source["path"]) == identity(shot.path)
-    )
 
 
 class _Places(NamedTuple):
@@ -205,10 +139,8 @@ def _places(options: argparse.Namespace, shot: Shot) -> _Places:
 class _Converting:
     """Run conversions, several at once."""
 
-    def __init__(
-        self, options: argparse.Namespace, settings: list[str], expected: dict, places: dict[Shot, _Places], count: int
-    ):
-        self._settings, self._expected, self._places, self._count = settings, expected, places, count
+    def __init__(self, options: argparse.Namespace, work: Work, places: dict[Shot, _Places], count: int):
+        self._work, self._places, self._count = work, places, count
         self._jobs = max(1, min(options.jobs, count))
         self._progress = progress_of(options)
         self._says_lines = options.progress == "lines"
@@ -248,15 +180,15 @@ class _Converting:
         written."""
         places = self._places[shot]
         arguments = [
-            "convert", *self._settings, "--input", str(shot.path), "--output", str(shot.output),
-            "--report", str(shot.report), "--progress", "openjd",
+            *self._work.arguments_for(shot), "--output", str(shot.output), "--report", str(shot.report),
+            "--progress", "openjd",
         ]  # fmt: skip
         # Earlier versions left no mark in results and logs; then the report identifies them.
         with contextlib.suppress(UnreadableReport):
             report = read_report(shot.report)
             known = report["output"]
             places.output.allowed = places.output.allowed or (known is not None and is_same(shot.output, known))
-            if _is_earlier_failure(shot, report):
+            if is_earlier_failure(shot, report):
                 places.log.allowed = True
                 # The next report cannot identify any other file in the way.
                 places.log.remove()
@@ -298,7 +230,7 @@ class _Converting:
 
     def _failed(self, shot: Shot, exit_code: int, message: str) -> dict:
         """The report for a conversion that left none. If it cannot be written, its message says so."""
-        report = Report(self._places[shot].report, "convert", self._expected)
+        report = Report(self._places[shot].report, self._work.command, self._work.settings_for(shot))
         report.input = {"path": str(shot.path)}
         document = report.document(FAILED, exit_code, message)
         try:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...blender.cache_clips import ENDINGS
 from ...blender.figures import Figure
 from ...blender.written_files import Target
 from ...core.errors import BadScene
@@ -16,16 +17,16 @@ from ...ui.command_line.outcome import Outcome
 from ...ui.command_line.report import DONE, text_bytes
 from ...ui.command_line.report_reading import UnreadableReport, read_report
 from ...ui.command_line.terminal import say
-from .shots import add_choice, find_shots, numbered
-from .table import MISSING, TABLE, UNREADABLE, aligned, comma_separated, row_without_report, shot_row
+from .shots import BLEND_FILES, add_choice, find_shots, numbered
+from .table import COMMANDS, MISSING, TABLE, UNREADABLE, aligned, comma_separated, row_without_report, shot_row
 
 
 def add(commands: argparse._SubParsersAction) -> None:
     gather = commands.add_parser(
         "gather-reports",
         help="put the reports of many conversions into one table",
-        description="Print the reports of convert in a folder as one table. Ends with exit code 1 if one of "
-        "the shots failed or has no report.",
+        description="Print the reports of convert and solve-transforms in a folder as one table. Ends with exit "
+        "code 1 if one of the shots failed or has no report.",
     )
     gather.add_argument("folder", type=READ, metavar="FOLDER", help="the folder with the reports of convert-shots")
     gather.add_argument(
@@ -37,6 +38,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         help="the shots as given to convert-shots: the table lists only these, including those without a report",
     )
     add_choice(gather)
+    gather.add_argument("--clips", action="store_true", help="these shots are cache files, clips of a --character")
     gather.add_argument("--output", type=WRITTEN, metavar="FILE.csv", help="also save the table to this file")
     gather.add_argument(
         "--overwrite", action="store_true", help="overwrite that file, even if this command did not write it"
@@ -53,7 +55,8 @@ def _run(options: argparse.Namespace) -> Outcome:
     table = _table_target(options)
     others: list[str] = []
     if options.shots:
-        shots = numbered(find_shots(options.shots, folder, options.recursive), options.only)
+        endings = ENDINGS if options.clips else BLEND_FILES
+        shots = numbered(find_shots(options.shots, folder, options.recursive, endings), options.only)
         rows = [_row(shot.name, shot.report) for shot in shots.values()]
     else:
         rows = list(_rows(folder, options.recursive, others))
@@ -85,7 +88,7 @@ def _rows(folder: Path, recursive: bool, others: list[str]) -> Iterator[dict]:
                 yield row_without_report(name, UNREADABLE, str(error))
                 continue
             report = None
-        if report is not None and report["command"] == "convert":
+        if report is not None and report["command"] in COMMANDS:
             yield shot_row(name, report)
         else:
             others.append(path.name)
@@ -97,7 +100,7 @@ def _row(name: str, path: Path) -> dict[str, Json]:
         report = read_report(path)
     except UnreadableReport as error:
         return row_without_report(name, UNREADABLE if os.path.lexists(path) else MISSING, str(error))
-    if report["command"] != "convert":
+    if report["command"] not in COMMANDS:
         return row_without_report(name, UNREADABLE, f"the report in its place is that of {report['command']}")
     return shot_row(name, report)
 

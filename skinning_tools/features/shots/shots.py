@@ -6,7 +6,7 @@ import codecs
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +14,13 @@ from ...ui.command_line.arguments import READ_PATTERN
 from ...ui.command_line.common import UsageError
 
 LIST_SUFFIX = ".txt"
+BLEND_FILES = (".blend",)
 
 
 @dataclass(frozen=True)
 class Shot:
-    """One .blend file. name: of its result, report and log in ``folder``, without a suffix."""
+    """One .blend file, or the cache file of a clip. name: of its result, report and log in ``folder``, without a
+    suffix."""
 
     path: Path
     name: str
@@ -56,15 +58,17 @@ def add_choice(command: argparse.ArgumentParser) -> None:
     command.add_argument("--only", metavar="NUMBERS", help="only the shots with these numbers, such as 1-3,7")
 
 
-def find_shots(given: Iterable[str], folder: Path, recursive: bool = False) -> list[Shot]:
-    """The shots in the order of their numbers, with results in ``folder``.
+def find_shots(
+    given: Iterable[str], folder: Path, recursive: bool = False, endings: Collection[str] = BLEND_FILES
+) -> list[Shot]:
+    """The shots in the order of their numbers, with results in ``folder``. endings: of their files.
 
     Files are in alphabetical order within a folder or pattern, and keep the order of a list. Raises UsageError for a
     folder without shots, for two results in the same file, and for a result that would replace its own source.
     """
     shots: dict[Path, Shot] = {}
     for text in given:
-        for path, name in _named(text, folder, recursive):
+        for path, name in _named(text, folder, recursive, endings):
             shots.setdefault(path, Shot(path, name, folder))
     outputs: dict[Path, Path] = {}
     for shot in shots.values():
@@ -94,23 +98,24 @@ def numbered(shots: list[Shot], numbers: str | None) -> dict[int, Shot]:
     return wanted
 
 
-def _named(text: str, folder: Path, recursive: bool) -> list[tuple[Path, str]]:
+def _named(text: str, folder: Path, recursive: bool, endings: Collection[str]) -> list[tuple[Path, str]]:
     """Path and name of each shot that one argument names."""
     path = Path(text).expanduser().absolute()
     if path.is_dir():
-        found = sorted(path.rglob("*.blend") if recursive else path.glob("*.blend"))
+        found = sorted(path.rglob("*") if recursive else path.iterdir())
+        found = [file for file in found if file.suffix.lower() in endings and file.is_file()]
         # Results may lie in a subfolder of the shots' folder; a hidden file is still being written.
         found = [file for file in found if file.name[0] != "." and (folder == path or not file.is_relative_to(folder))]
         named = [(file, file.relative_to(path).with_suffix("").as_posix()) for file in found]
     elif path.suffix.lower() == LIST_SUFFIX:
         named = [(file, file.stem) for file in _listed(path)]
-    elif path.suffix == ".blend" and (path.exists() or not glob.has_magic(text)):
+    elif path.suffix.lower() in endings and (path.exists() or not glob.has_magic(text)):
         # A missing file fails only its shot, not the others.
         named = [(path, path.stem)]
     else:
         named = [(Path(file), Path(file).stem) for file in sorted(glob.glob(str(path), recursive=True))]
     if not named:
-        raise UsageError(f"There are no .blend files in {text}")
+        raise UsageError(f"There are no {', '.join(endings)} files in {text}")
     return named
 
 

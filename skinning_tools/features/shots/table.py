@@ -11,6 +11,8 @@ from ...ui.command_line.terminal import shown
 
 MISSING, UNREADABLE = "missing", "unreadable"
 
+# What reports of shots are of.
+COMMANDS = ("convert", "solve-transforms")
 COLUMNS = (
     "shot",
     "status",
@@ -27,15 +29,24 @@ COLUMNS = (
 
 
 def shot_row(name: str, report: dict, status: str | None = None) -> dict[str, Json]:
-    """One row, by ``COLUMNS``. report: of ``convert``. status: overrides the report's."""
+    """One row, by ``COLUMNS``. report: of one of the ``COMMANDS``. status: overrides the report's."""
     figures = report["figures"]
     row = {column: figures.get(column) for column in ("object", "bones", "vertices", "e_rms", "largest_error")}
     row |= {"shot": name, "status": status or report["status"], "message": report["message"] or None}
     row |= {"notes": "; ".join(report.get("notes", ())) or None}
-    row |= {"frames": figures.get("frames", {}).get("count"), "seconds": report["times"]["seconds"]}
+    row |= {"frames": _frame_count(report), "seconds": report["times"]["seconds"]}
     if "objects" in figures:
         row["object"] = ", ".join(figures["objects"])
     return {column: row[column] for column in COLUMNS}
+
+
+def _frame_count(report: dict) -> int | None:
+    frames, step = report["figures"].get("frames"), report["settings"].get("frame_step")
+    if isinstance(frames, dict):
+        return frames["count"]
+    # Of a solve: the first and the last one.
+    known = isinstance(frames, list) and len(frames) == 2 and isinstance(step, int) and step > 0
+    return round((frames[1] - frames[0]) / step) + 1 if known else None
 
 
 def row_without_report(name: str, status: str, message: str) -> dict[str, Json]:

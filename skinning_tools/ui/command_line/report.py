@@ -49,14 +49,17 @@ class Report:
     def add_input(self, path: Path) -> None:
         """The open file, and the files that it refers to. Raises OSError."""
         self.input = fingerprint(path)
-        others = {Path(other) for other in bpy.utils.blend_paths(absolute=True, packed=False, local=False)}
-        self.input["refers_to"] = [trace(other) for other in sorted(others) if other.name]
+        self.input["refers_to"] = _referred_to()
 
     def add_output(self, path: Path) -> None:
         self.output = trace(path)
 
     def add_outcome(self, outcome: Outcome) -> None:
-        """An ``outcome.Outcome``."""
+        """An ``outcome.Outcome``, and the files that the scene refers to since then, such as caches that were read."""
+        if self.input is not None:
+            known = self.input["refers_to"]
+            paths = {other["path"] for other in known}
+            known += [other for other in _referred_to() if other["path"] not in paths]
         self.figures, self.notes = outcome.figures(), list(outcome.notes)
         self.files = {name: str(path) for name, path in outcome.files.items()}
         seconds = outcome.seconds
@@ -92,6 +95,11 @@ class Report:
             self.target.write(json_bytes(self.document(status, exit_code, message)))
         finally:
             self.target.forget_aside()
+
+
+def _referred_to() -> list[dict[str, Json]]:
+    others = {Path(other) for other in bpy.utils.blend_paths(absolute=True, packed=False, local=False)}
+    return [trace(other) for other in sorted(others) if other.name]
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Json]:

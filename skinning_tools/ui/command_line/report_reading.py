@@ -32,7 +32,7 @@ def read_report(path: Path) -> dict:
     version = document.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
         raise UnreadableReport(f"the report has another version than {SCHEMA_VERSION}")
-    shape = _REPORT | {"figures": _FIGURES} if document.get("command") == "convert" else _REPORT
+    shape = _REPORT | {"figures": _FIGURES.get(str(document.get("command")), _REPORT["figures"])}
     fault = _fault(document, shape)
     if fault:
         raise UnreadableReport(f"the report is damaged: {fault}")
@@ -126,8 +126,8 @@ _REPORT: dict[str, _Shape] = {
     "times": {"started": _is_text, "ended": _is_text, "seconds": _is_number, "stages": {"*": _is_number}},
     "versions": {"*": _is_text},
 }
-# Only in reports of ``convert``; missing after a failure.
-_FIGURES: dict[str, _Shape] = {
+# Missing after a failure.
+_OF_SHOT: dict[str, _Shape] = {
     "object?": _is_text,
     "objects?": [_is_text],
     "bones?": _is_whole,
@@ -136,6 +136,8 @@ _FIGURES: dict[str, _Shape] = {
     "e_rms?": _or_none(_is_number),
     "largest_error?": _or_none(_is_number),
 }
+# In reports of shots, by the command.
+_FIGURES = {"convert": _OF_SHOT, "solve-transforms": _OF_SHOT | {"frames?": [_is_number]}}
 
 
 def _fault(value: Json, shape: _Shape, name: str = "") -> str:

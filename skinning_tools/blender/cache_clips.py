@@ -6,13 +6,13 @@ from pathlib import Path
 
 import bpy
 
-from ...blender.data_blocks import clear_shape_keys, local_copy
-from ...blender.object_checks import point_cache_head
-from ...blender.preconditions import object_label
-from ...blender.result_objects import CHARACTER
-from ...blender.wording import listed
-from ...core.errors import BadPath, BadScene, BadSettings
+from ..core.errors import BadPath, BadScene, BadSettings
+from .data_blocks import clear_shape_keys, local_copy
+from .object_checks import point_cache_head
+from .preconditions import object_label
+from .result_objects import CHARACTER, name_for_results
 from .scene_state import SceneState
+from .wording import listed
 
 _POINT_CACHES = {".pc2": "PC2", ".mdd": "MDD"}
 _USD = (".usd", ".usda", ".usdc", ".usdz")
@@ -21,6 +21,11 @@ _MESHES_ALONE = dict.fromkeys(
     ("import_cameras", "import_lights", "import_materials", "import_volumes", "create_world_material"), False
 )
 ENDINGS = (".abc", *_USD, *_POINT_CACHES)
+
+
+def clip_files(path: Path) -> list[Path]:
+    """The file, or the cache files in the folder, in alphabetical order."""
+    return sorted(each for each in path.iterdir() if each.suffix.lower() in ENDINGS) if path.is_dir() else [path]
 
 
 def cache_clips(
@@ -55,10 +60,14 @@ def cache_clips(
 
 def _bare_copy(mesh: bpy.types.Object, name: str) -> bpy.types.Object:
     """A copy without shape keys, modifiers and animation."""
+    earlier = bpy.data.objects.get(name)
+    if earlier is not None and CHARACTER in earlier:
+        # Of this clip, when it was read before.
+        bpy.data.batch_remove([earlier, *([earlier.data] if earlier.data.users == 1 else [])])
     copy = local_copy(mesh)
     copy.data = mesh.data.copy()
     copy.name = copy.data.name = name
-    copy[CHARACTER] = mesh.name
+    copy[CHARACTER] = name_for_results(mesh)
     if copy.data.shape_keys is not None:
         clear_shape_keys(copy)
     copy.modifiers.clear()
