@@ -3,13 +3,15 @@
 
 import os
 import shlex
+import shutil
 import stat
 import sys
 from pathlib import Path
 
 import bpy
+import numpy as np
 
-from tests.blender import moving_meshes
+from tests.blender import moving_meshes, scenes
 
 MODULE = Path(__file__).with_name("blender_module.py")
 
@@ -26,6 +28,23 @@ def make_shots(folder: Path, count: int, broken: tuple[int, ...] = ()) -> list[P
     for number, path in enumerate(paths, 1):
         path.write_bytes(content[: len(content) // 2] if number in broken else content)
     return paths
+
+
+def make_clips(folder: Path, names: tuple[str, ...], broken: str) -> None:
+    """A file "horse.blend" with a mesh at rest, and caches of it in "clips", of which one is no cache; the first is
+    also in "range"."""
+    moving_meshes.fresh_scene()
+    for each in ("clips", "range"):
+        (folder / each).mkdir()
+    rest = np.array(moving_meshes.grid()[0], np.float64)
+    moving_meshes.add_object("Horse", *moving_meshes.grid())
+    for seed, name in enumerate(names, 1):
+        frames = np.repeat(rest[None], 6, axis=0)
+        frames[:, :, 2] += 0.3 * np.sin(np.arange(6)[:, None] + seed * rest[:, 0])
+        scenes.write_pc2(folder / "clips" / f"{name}.pc2", frames)
+    (folder / "clips" / f"{broken}.pc2").write_bytes(b"cut short")
+    shutil.copy(folder / "clips" / f"{names[0]}.pc2", folder / "range")
+    bpy.ops.wm.save_as_mainfile(filepath=str(folder / "horse.blend"))
 
 
 def blender_program(folder: Path) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""farm/skinning_convert.js: its settings, and the tasks that it makes of them, in a stand-in for Flamenco's Manager."""
+"""The job types of farm: their settings, and the tasks that they make of them, in a stand-in for Flamenco's Manager."""
 
 import json
 import shutil
@@ -9,22 +9,31 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from skinning_tools import command_line
+from skinning_tools.blender.cache_clips import ENDINGS
 from skinning_tools.features.shots.work import convert_arguments
 
-JOB_TYPE = Path(__file__).resolve().parents[2] / "farm" / "skinning_convert.js"
+FARM = Path(__file__).resolve().parents[2] / "farm"
+SHOTS, CLIPS = FARM / "skinning_convert.js", FARM / "skinning_clips.js"
 MANAGER = Path(__file__).with_name("flamenco_manager.js")
-SETTINGS = {"shot_folder": "/farm/shots", "shots": "a.blend|b c.blend", "output_folder": "/farm/out", "object": "Flag"}
+SETTINGS = {
+    SHOTS: {"shot_folder": "/farm/shots", "shots": "a.blend|b c.blend", "output_folder": "/farm/out", "object": "Flag"},
+    CLIPS: {
+        "character": "/farm/horse.blend", "solve_folder": "/farm/range", "clip_folder": "/farm/clips",
+        "clips": "a.abc|b c.pc2", "output_folder": "/farm/out", "object": "Horse",
+    },
+}  # fmt: skip
+BOTH = pytest.mark.parametrize("script", SETTINGS, ids=lambda path: path.stem)
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 
 
-def compiled(**settings) -> subprocess.CompletedProcess:
-    command = ["node", str(MANAGER), str(JOB_TYPE), json.dumps(SETTINGS | settings)]
+def compiled(script=SHOTS, **settings) -> subprocess.CompletedProcess:
+    command = ["node", str(MANAGER), str(script), json.dumps(SETTINGS[script] | settings)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def job(**settings) -> dict:
-    result = compiled(**settings)
+def job(script=SHOTS, **settings) -> dict:
+    result = compiled(script, **settings)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
@@ -59,19 +68,42 @@ def test_one_task_a_shot_and_then_the_table():
     assert last["dependencies"] == ["convert a", "convert b c"]
 
 
-def test_its_defaults_and_choices_are_those_of_the_command():
-    made = job()
+def test_clips_depend_on_their_character():
+    solve, *tasks, last = job(CLIPS, bones=7, more_settings="--rotation-only --joint-hierarchy")["tasks"]
+    options = options_of(solve)
+    assert (solve["name"], solve["dependencies"], options.shots) == ("solve horse", [], ["/farm/horse.blend"])
+    assert (options.clips, options.output) == ([Path("/farm/range")], Path("/farm/out/character"))
+    assert (options.object, options.character, options.on_failure, options.bones) == (["Horse"], None, "fail", 7)
+    assert [task["name"] for task in tasks] == ["apply a", "apply b c"]
+    for task, name in zip(tasks, ("a.abc", "b c.pc2"), strict=True):
+        options = options_of(task)
+        assert (task["dependencies"], options.shots) == (["solve horse"], [f"/farm/clips/{name}"])
+        assert (options.character, options.output) == (Path("/farm/out/character"), Path("/farm/out"))
+        assert (options.object, options.on_failure) == (["Horse_skinned"], "report")
+        assert convert_arguments(options)[-2:] == ["--rotation-only", "--joint-hierarchy"]
+    options = options_of(last)
+    assert (last["dependencies"], options.command, options.clips) == (["apply a", "apply b c"], "gather-reports", True)
+    assert options.shots == ["/farm/clips/a.abc", "/farm/clips/b c.pc2"]
+    assert options.output == Path("/farm/out/table.csv")
+
+
+@BOTH
+def test_its_defaults_and_choices_are_those_of_the_command(script):
+    made = job(script)
     settings = {setting["key"]: setting for setting in made["jobType"]["settings"]}
-    plain = command_line.parser().parse_args(["convert-shots", "x", "--output=x", "--object=Flag"])
-    assert convert_arguments(options_of(made["tasks"][0])) == convert_arguments(plain)
+    options = options_of(made["tasks"][0])
+    plain = ["convert-shots", "x", "--output=x", f"--object={options.object[0]}"]
+    plain += [f"--clips={each}" for each in options.clips]
+    assert convert_arguments(options) == convert_arguments(command_line.parser().parse_args(plain))
     for kind in settings["kind"]["choices"]:
-        options_of(job(kind=kind)["tasks"][0])
+        options_of(job(script, kind=kind)["tasks"][1])
     for choice in settings["on_failure"]["choices"]:
-        assert options_of(job(on_failure=choice)["tasks"][0]).on_failure == choice
+        assert options_of(job(script, on_failure=choice)["tasks"][1]).on_failure == choice
 
 
-def test_settings_are_as_flamenco_knows_them():
-    for setting in job()["jobType"]["settings"]:
+@BOTH
+def test_settings_are_as_flamenco_knows_them(script):
+    for setting in job(script)["jobType"]["settings"]:
         assert setting.keys() <= {
             "key", "type", "subtype", "choices", "propargs", "description", "label", "default", "eval", "evalInfo",
             "visible", "required", "editable",
@@ -88,13 +120,19 @@ def test_the_list_of_shots_is_made_by_the_add_on(tmp_path):
     settings = {setting["key"]: setting for setting in job()["jobType"]["settings"]}
     values = type("Settings", (), {"shot_folder": str(tmp_path)})
     assert eval(settings["shots"]["eval"], {}, {"settings": values, "abspath": Path, "Path": Path}) == "a.blend|b.blend"
+    for ending in (*ENDINGS, ".txt"):
+        (tmp_path / f"walk{ending}").touch()
+    settings = {setting["key"]: setting for setting in job(CLIPS)["jobType"]["settings"]}
+    values = type("Settings", (), {"clip_folder": str(tmp_path)})
+    found = eval(settings["clips"]["eval"], {"settings": values, "abspath": Path})
+    assert found.split("|") == sorted(f"walk{ending}" for ending in ENDINGS)
 
 
-@pytest.mark.parametrize("names", ["", " | "])
-def test_no_shots_are_refused(names):
-    result = compiled(shots=names)
+@pytest.mark.parametrize(("script", "key", "names"), [(SHOTS, "shots", ""), (CLIPS, "clips", " | ")])
+def test_no_shots_are_refused(script, key, names):
+    result = compiled(script, **{key: names})
     assert result.returncode != 0
-    assert "There are no shots" in result.stderr
+    assert f"There are no {key}" in result.stderr
 
 
 def test_a_shot_that_is_named_twice_is_converted_once():
@@ -102,8 +140,9 @@ def test_a_shot_that_is_named_twice_is_converted_once():
     assert names == ["convert a", "convert b", "gather reports"]
 
 
-def test_paths_are_arguments_of_their_own():
+@BOTH
+def test_paths_are_arguments_of_their_own(script):
     """Flamenco replaces the beginnings of paths, which it would not find behind an option's name."""
-    for task in job()["tasks"]:
+    for task in job(script)["tasks"]:
         for argument in task["commands"][0]["parameters"]["args"]:
             assert "/farm" not in argument or PurePosixPath(argument).is_absolute(), argument
