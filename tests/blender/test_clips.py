@@ -296,9 +296,11 @@ def test_cache_files_on_the_command_line(caches, tmp_path):
     assert result_of(bpy.data.objects["walk"]).rig == rig
     assert [track.name for track in rig.animation_data.nla_tracks] == [path.stem for path in made]
     assert [each.name for each in skinned.data.materials] == ["Coat"]
+    own = None
     for path, expected in made.items():
         play_clip(rig, [skinned], path.stem)
         found = np.array([local_positions(skinned, frame) for frame in range(1, len(expected) + 1)])
+        own = found if own is None else own
         others = [np.abs(other[:6] - expected[:6]).max() for name, other in made.items() if name != path]
         assert np.abs(found - expected).max() < 0.2 * min(others)
     # The importer's objects and the scene's frames are as they were.
@@ -309,6 +311,20 @@ def test_cache_files_on_the_command_line(caches, tmp_path):
     # As the user left it, whatever Blender's importers select.
     assert bpy.context.view_layer.objects.active == bpy.data.objects["Marker"]
     assert {ob.name for ob in bpy.context.selected_objects} == {"Horse", "Marker"}
+
+    # The motion of one clip alone, for the bones and weights of all, is at least as good.
+    path, expected = next(iter(made.items()))
+    given = ("--input", output, "--object", "Horse_skinned", "--kind", "AFFINE")
+    solved = tmp_path / "solved.blend"
+    assert command_runs.run("solve-transforms", *given, "--clip", path, "--output", solved) == 0
+    bpy.ops.wm.open_mainfile(filepath=str(solved))
+    skinned, rig = bpy.data.objects["Horse_skinned"], bpy.data.objects["Horse_rig"]
+    assert rig.animation_data.action.name == path.stem
+    assert sorted(track.name for track in rig.animation_data.nla_tracks) == sorted(each.stem for each in made)
+    again = np.array([local_positions(skinned, frame) for frame in range(1, len(expected) + 1)])
+    errors = [np.linalg.norm(each - expected) for each in (again, own)]
+    assert errors[0] < 1.01 * errors[1]
+    assert command_runs.run("solve-transforms", *given, "--clip", path, "--target", "Horse", "--overwrite") == 2
 
 
 def test_cache_files_that_do_not_fit(caches, tmp_path, capsys):

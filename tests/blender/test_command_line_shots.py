@@ -341,6 +341,34 @@ def test_more_settings_in_one_text(tmp_path, capsys):
         assert not (tmp_path / "out").exists()
 
 
+def test_settings_reach_the_clips_of_a_character():
+    given = ["--object=Horse_skinned", "--kind=SCALED", "--frame-step=2", "--bones=9"]
+    parser = command_line.parser()
+    options = parser.parse_args(
+        ["convert-shots", "clips", "--output=out", "--character=horse.blend", *given, "--settings=--rotation-only"]
+    )
+    found = work.work_of(options)
+    assert (found.command, found.character) == ("solve-transforms", Path("horse.blend").absolute())
+    asked = ["solve-transforms", "--object=Horse_skinned", "--kind=SCALED", "--frame-step=2", "--rotation-only"]
+    assert found.settings == settings_of(parser.parse_args(asked))
+    clip = Shot(Path("walk.abc"), "walk", Path("out"))
+    forwarded = parser.parse_args([*found.arguments_for(clip), "--output=out.blend"])
+    assert (forwarded.input, forwarded.clip) == (found.character, clip.path.absolute())
+    assert found.settings_for(clip) == found.settings | {"clip": "walk.abc"}
+
+
+def test_characters_that_cannot_be_meant(tmp_path, capsys):
+    (tmp_path / "walk.pc2").touch()
+    given = ("convert-shots", tmp_path, "--output", tmp_path / "out", "--character", tmp_path)
+    assert run(*given, "--object=Horse_skinned") == 2
+    assert "--character must name a .blend file, or a folder with only one" in capsys.readouterr().err
+    assert run(*given, "--object=Horse_skinned", "--object=Rider_skinned") == 2
+    assert "--character needs one --object" in capsys.readouterr().err
+    assert run(*given[:-2], "--object=Horse") == 2
+    assert "There are no .blend files in" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_blender_is_started_as_it_was():
     given = ["blender", "-b", "-y", "a.blend", "-t", "2", "--command", "skinning", "convert"]
     assert started_with(given) == ["-b", "-y", "-t", "2"]
