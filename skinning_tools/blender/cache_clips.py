@@ -10,6 +10,7 @@ from ..core.errors import BadPath, BadScene, BadSettings
 from .data_blocks import clear_shape_keys, local_copy
 from .object_checks import point_cache_head
 from .preconditions import object_label
+from .records import RESERVED
 from .result_objects import CHARACTER, name_for_results
 from .scene_state import SceneState
 from .wording import listed
@@ -59,7 +60,7 @@ def cache_clips(
 
 
 def _bare_copy(mesh: bpy.types.Object, name: str) -> bpy.types.Object:
-    """A copy without shape keys, modifiers and animation."""
+    """A copy without shape keys, modifiers, animation, and what the extension notes on skinned meshes."""
     earlier = bpy.data.objects.get(name)
     if earlier is not None and CHARACTER in earlier:
         # Of this clip, when it was read before.
@@ -67,6 +68,9 @@ def _bare_copy(mesh: bpy.types.Object, name: str) -> bpy.types.Object:
     copy = local_copy(mesh)
     copy.data = mesh.data.copy()
     copy.name = copy.data.name = name
+    for owner in (copy, copy.data):
+        for key in [key for key in list(owner.keys()) if key.startswith(RESERVED)]:
+            del owner[key]
     copy[CHARACTER] = name_for_results(mesh)
     if copy.data.shape_keys is not None:
         clear_shape_keys(copy)

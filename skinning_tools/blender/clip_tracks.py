@@ -38,17 +38,18 @@ def leave_clip(rig: bpy.types.Object, mesh: bpy.types.Object) -> None:
         block.value = 0.0
 
 
-def put_on_track(owner: bpy.types.ID, name: str) -> None:
-    """Call the active action of ``owner`` like its clip, and keep it on the track of that name, in place of an earlier
-    action of the clip, which stays in the file."""
-    tracks = owner.animation_data.nla_tracks
-    for track in [track for track in tracks if track.name == name]:
-        tracks.remove(track)
-    earlier, action = bpy.data.actions.get(name), owner.animation_data.action
+def put_on_track(rig: bpy.types.Object, mesh: bpy.types.Object, name: str) -> None:
+    """Call the active action of the rig like its clip, and keep it on the track of that name, in place of what played
+    there on the rig and on the mesh's shape keys."""
+    for owner in players(rig, [mesh]):
+        tracks = owner.animation_data.nla_tracks
+        for track in [track for track in tracks if track.name == name]:
+            tracks.remove(track)
+    earlier, action = bpy.data.actions.get(name), rig.animation_data.action
     if earlier is not None and earlier != action:
         earlier.name = f"{name}_before"
     action.name = name
-    keep_on_track(owner, name)
+    keep_on_track(rig, name)
 
 
 def play_clip(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object], name: str) -> None:

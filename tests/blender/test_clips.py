@@ -9,7 +9,7 @@ import pytest
 
 from skinning_tools.blender import actions
 from skinning_tools.blender.clip_tracks import play_clip
-from skinning_tools.blender.conversions import result_of
+from skinning_tools.blender.conversions import conversions, result_of
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.features.convert.chosen_sources import convert_active, reason_not_to_convert
 from skinning_tools.features.convert.result import frame_errors, worst_frame
@@ -321,6 +321,7 @@ def test_cache_files_on_the_command_line(caches, tmp_path):
     skinned, rig = bpy.data.objects["Horse_skinned"], bpy.data.objects["Horse_rig"]
     assert rig.animation_data.action.name == path.stem
     assert sorted(track.name for track in rig.animation_data.nla_tracks) == sorted(each.stem for each in made)
+    assert conversions() == [rig]
     again = np.array([local_positions(skinned, frame) for frame in range(1, len(expected) + 1)])
     errors = [np.linalg.norm(each - expected) for each in (again, own)]
     assert errors[0] < 1.01 * errors[1]

@@ -68,7 +68,7 @@ def _solve_clip(
     for end, number in zip(("frame_start", "frame_end"), span, strict=True):
         given[end] = number if given[end] is None else given[end]
     result = yield from motion.solve_transforms(context, active, **given | {"target": target.name})
-    put_on_track(bpy.data.objects[result.record.armature], clip.stem)
+    put_on_track(bpy.data.objects[result.record.armature], active, clip.stem)
     return result
 
 
