@@ -11,7 +11,7 @@ from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import BadSettings
 from skinning_tools.features.convert.panel import SKINNING_PT_conversion_presets, SKINNING_PT_convert_animation
 from skinning_tools.features.convert.settings import PRESETS, PresetSettings, SolverSettings
-from skinning_tools.features.shots.convert_shots import convert_arguments
+from skinning_tools.features.shots.work import convert_arguments
 from skinning_tools.ui.command_line.common import UsageError
 from tests.blender import moving_meshes, panel_recorder
 
