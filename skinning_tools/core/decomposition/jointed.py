@@ -14,16 +14,15 @@ import numpy as np
 
 from ..animation import Animation
 from ..binding.influence_rows import padded_influences
-from ..bone_order import parents_first
-from ..dense import one_blas_thread, product
+from ..dense import one_blas_thread
+from ..grouping import members
 from ..joint_hierarchy import JointHierarchy
 from ..progress import Progress, checkpoint, ignore, span
-from ..skeleton_symmetry import symmetric_joints
 from ..strongest import strongest_bones, strongest_first
 from . import rigid
 from .bone_model import BoneModel, homogeneous
+from .moving_joints import MovingJoints, places_of
 from .near_weights import PoseLimits, squared_error
-from .partial_transforms import JointedBones
 from .reduction import AnimationMatrix
 from .residual import fit_residual_shapes
 from .smooth_solution import smooth_solution
@@ -33,24 +32,16 @@ from .transforms import NormalEquations, to_rows
 from .types import Decomposition, Settings
 from .vertex_step import VertexState
 
-_ROUNDS_PER_ITERATION, _SWEEPS, _LAST_SWEEPS = 2, 2, 12
+# Most rounds know some vertices only, at least so many and of each bone; the last know all, and sweep more often.
+_ROUNDS_PER_ITERATION, _SWEEPS, _SAMPLE, _LEAST_OF_BONE = 2, 2, 1500, 12
+_LAST_ROUNDS, _LAST_SWEEPS = 4, 12
 # Rounds of weights within the limits of posing, and of bones that move freely.
 _POSABLE_ROUNDS = 3
-# Rounds of bones that may leave their joints, and sweeps in each.
-_SLIPPING_ROUNDS, _SLIPPING_SWEEPS = 8, 3
+# Rounds of bones that may leave their joints.
+_SLIPPING_ROUNDS = 8
 # Weights for posing may raise the error by this factor, and always to this root mean square (of the unit ball), which
 # nobody sees.
 _DEARER, _UNSEEN = 1.2, 2e-4
-# Radians (root mean square): joints stay near where they were found along directions in which bones turn less than
-# that, such as the axis of a hinge.
-_FAINT_TURN = 0.03
-# Of the unit ball: joints that would move farther than that from where they were found are held more firmly, in so many
-# attempts.
-_FARTHEST, _FIRMER = 0.12, 4
-# Vertices, squared weights added up: joints that carry less, such as those of bones that lost all vertices, stay.
-_LEAST_MASS = 1e-9
-# Of the unit ball: a body's diagonal.
-_DIAGONAL = 2.0
 
 
 @one_blas_thread()
@@ -67,11 +58,8 @@ def solve_posable(
     The tree and its joints stay, and so does everything where no vertex breaks the limits. The arguments and what is
     raised are those of ``solve_jointed``.
     """
-    matrix = AnimationMatrix(animation.frames)
-    points, motion = matrix.from_object_space(free.rest, free.transforms)
-    skin = strongest_first(free.bones, free.weights, free.bone_count)
-    state = VertexState(homogeneous(points), *skin, checked_importance(importance, animation))
-    limits = PoseLimits(hierarchy.parents, (hierarchy.joints - matrix.means[0]) / matrix.radius, points)
+    matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
+    limits = PoseLimits(hierarchy.parents, heads, state.points[:, :3])
     if not limits.broken(state).any():
         return free, hierarchy
     most = _dearer(BoneModel(to_rows(motion)), state, matrix)
@@ -104,48 +92,119 @@ def solve_jointed(
     ``decompose``. All frames count alike, and so do large and small errors, whatever the emphasis. Raises BadSettings
     (importances that are no such numbers), Cancelled.
     """
+    matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
+    solve = _JointedSolve(matrix, state, motion, MovingJoints(heads, hierarchy.parents), settings.optimize_rest_pose)
+    plane = (hierarchy.plane - matrix.means[0][0]) / matrix.radius
+    solve.improve_on_sample(_ROUNDS_PER_ITERATION * settings.iterations, hierarchy.partners, plane, progress)
+    partners = solve.leave_idle_bones_out(hierarchy.partners, plane)
+    for _ in range(_LAST_ROUNDS):
+        solve.improve(span(progress, 0.6, 0.7))
+    if settings.smoothness:
+        smoothing = matrix, animation.triangles, solve.motion, None, False, solve.state, settings.smoothness
+        solve.state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
+    solve.move(_LAST_SWEEPS)
+    if slip:
+        solve.slide(slip * float(np.linalg.norm(np.ptp(state.points[:, :3], axis=0))), span(progress, 0.8, 0.85))
+    skeleton = solve.skeleton
+    result = _finished(animation, matrix, free, solve.state, solve.motion, settings, span(progress, 0.85, 1.0))
+    joints = skeleton.heads * matrix.radius + matrix.means[0]
+    slips = _slips(result.transforms, skeleton.parents, joints) if slip else np.zeros(skeleton.count)
+    jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=not slip)
+    return result, jointed
+
+
+def _begun(
+    animation: Animation, free: Decomposition, hierarchy: JointHierarchy, importance: np.ndarray | None
+) -> tuple[AnimationMatrix, VertexState, np.ndarray, np.ndarray]:
+    """The animation; the vertices, motion (F, P, 3, 4) and joints (P, 3) to start from, in solver units."""
     matrix = AnimationMatrix(animation.frames)
     points, motion = matrix.from_object_space(free.rest, free.transforms)
     # Pruning may have left fewer bones than a vertex has slots.
     skin = strongest_first(free.bones, free.weights, free.bone_count)
     state = VertexState(homogeneous(points), *skin, checked_importance(importance, animation))
-    skeleton = _MovingJoints((hierarchy.joints - matrix.means[0]) / matrix.radius, hierarchy.parents)
-    partners = hierarchy.partners
-    part, rounds = span(progress, 0.0, 0.7), _ROUNDS_PER_ITERATION * settings.iterations
-    for number in range(rounds):
-        motion = skeleton.moved(collect_equations(state, matrix, skeleton.count), motion, _SWEEPS)
-        model, progress_of_round = BoneModel(to_rows(motion)), span(part, number / rounds, (number + 1) / rounds)
-        optimize = settings.optimize_rest_pose
-        sweep_vertices(model, state, matrix, progress_of_round, "Joints", optimize_rest_pose=optimize)
-        if number == rounds // 2:
-            kept = _bearing(strongest_bones(state.bones, state.weights), skeleton.parents)
-            state, skeleton = _only(kept, state, skeleton)
-            motion = motion[:, kept]
-            partners = None if partners is None else _places_of(partners, kept)
-            skeleton.mirror(partners, (hierarchy.plane - matrix.means[0][0]) / matrix.radius)
-        if number >= rounds // 2:
-            limits = PoseLimits(skeleton.parents, skeleton.heads, points)
-            limits.keep(model, state, matrix, _dearer(model, state, matrix), optimize)
-    if settings.smoothness:
-        smoothing = matrix, animation.triangles, motion, None, False, state, settings.smoothness
-        state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
-    motion = skeleton.moved(collect_equations(state, matrix, skeleton.count), motion, _LAST_SWEEPS)
-    farthest = slip * float(np.linalg.norm(np.ptp(points, axis=0)))
-    for _ in range(_SLIPPING_ROUNDS if slip else 0):
-        motion = skeleton.slid(collect_equations(state, matrix, skeleton.count), motion, farthest)
-        model = BoneModel(to_rows(motion))
-        sweep_vertices(model, state, matrix, ignore, "Joints", optimize_rest_pose=settings.optimize_rest_pose)
-        limits = PoseLimits(skeleton.parents, skeleton.heads, points)
-        limits.keep(model, state, matrix, _dearer(model, state, matrix), settings.optimize_rest_pose)
-        checkpoint(progress, 0.85, "Joints")
-    if slip:
-        motion = skeleton.slid(collect_equations(state, matrix, skeleton.count), motion, farthest)
-    checkpoint(progress, 0.85, "Joints")
-    result = _finished(animation, matrix, free, state, motion, settings, span(progress, 0.85, 1.0))
-    joints = skeleton.heads * matrix.radius + matrix.means[0]
-    slips = _slips(result.transforms, skeleton.parents, joints) if slip else np.zeros(skeleton.count)
-    jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=not slip)
-    return result, jointed
+    return matrix, state, motion, (hierarchy.joints - matrix.means[0]) / matrix.radius
+
+
+class _JointedSolve:
+    """Vertices, motion (F, P, 3, 4) and joints of a skeleton, improved in turn."""
+
+    def __init__(
+        self, matrix: AnimationMatrix, state: VertexState, motion: np.ndarray, skeleton: MovingJoints, optimize: bool
+    ):
+        """optimize: whether the rest pose is solved for, too."""
+        self.matrix, self.state, self.motion, self.skeleton = matrix, state, motion, skeleton
+        self._optimize = optimize
+
+    def improve_on_sample(self, rounds: int, partners: np.ndarray | None, plane: float, progress: Progress) -> None:
+        """Motion and joints for some of the vertices, then weights for all; see MovingJoints.mirror for the others."""
+        chosen, share = _sample(self.state, self.skeleton.count)
+        sample, few = self.matrix.of_vertices(chosen), self.state.of(chosen)
+        few.importance = share if few.importance is None else share * few.importance
+        equations = collect_equations(few, sample, self.skeleton.count)
+        for number in range(rounds):
+            self.motion = self.skeleton.moved(equations, self.motion, _SWEEPS)
+            part = span(progress, 0.5 * number / rounds, 0.5 * (number + 1) / rounds)
+            if number == rounds // 2:
+                self.skeleton.mirror(partners, plane)
+            if number < rounds // 2:
+                equations = self._sweep(few, sample, part)
+            else:
+                self._fit_vertices(few, sample, part)
+                equations = collect_equations(few, sample, self.skeleton.count)
+        self.motion = self.skeleton.moved(equations, self.motion, _SWEEPS)
+        self._sweep(self.state, self.matrix, span(progress, 0.5, 0.6))
+
+    def leave_idle_bones_out(self, partners: np.ndarray | None, plane: float) -> np.ndarray | None:
+        """Remove bones that are no vertex's strongest and carry no such bone; ``partners`` without them."""
+        kept = self.skeleton.bearing(strongest_bones(self.state.bones, self.state.weights))
+        weights = np.where(kept[self.state.bones], self.state.weights, 0.0)
+        weights /= weights.sum(axis=1, keepdims=True)
+        bones, weights = strongest_first(self.state.bones, weights, int(kept.sum()))
+        self.state = replace(self.state, bones=(np.cumsum(kept) - 1)[bones].astype(np.int32), weights=weights)
+        self.motion, self.skeleton = self.motion[:, kept], self.skeleton.only(kept)
+        partners = None if partners is None else places_of(partners, kept)
+        self.skeleton.mirror(partners, plane)
+        return partners
+
+    def improve(self, progress: Progress) -> None:
+        """One round over all vertices, whose weights stay within the limits of posing."""
+        self.move(_SWEEPS)
+        self._fit_vertices(self.state, self.matrix, progress)
+
+    def move(self, sweeps: int) -> None:
+        """Better motion and joints for the present vertices."""
+        self.motion = self.skeleton.moved(self._equations(), self.motion, sweeps)
+
+    def slide(self, most: float, progress: Progress) -> None:
+        """Motion and vertices in turn, where bones may leave their joints by up to ``most``, in solver units."""
+        for number in range(_SLIPPING_ROUNDS):
+            self.motion = self.skeleton.slid(self._equations(), self.motion, most)
+            self._fit_vertices(self.state, self.matrix, span(progress, number / _SLIPPING_ROUNDS, (number + 1) / _SLIPPING_ROUNDS))
+        self.motion = self.skeleton.slid(self._equations(), self.motion, most)
+
+    def _equations(self) -> NormalEquations:
+        return collect_equations(self.state, self.matrix, self.skeleton.count)
+
+    def _fit_vertices(self, state: VertexState, matrix: AnimationMatrix, progress: Progress) -> None:
+        self._sweep(state, matrix, progress)
+        limits = PoseLimits(self.skeleton.parents, self.skeleton.heads, state.points[:, :3])
+        model = BoneModel(to_rows(self.motion))
+        limits.keep(model, state, matrix, _dearer(model, state, matrix), self._optimize)
+
+    def _sweep(self, state: VertexState, matrix: AnimationMatrix, progress: Progress) -> NormalEquations:
+        model = BoneModel(to_rows(self.motion))
+        return sweep_vertices(model, state, matrix, progress, "Joints", optimize_rest_pose=self._optimize)
+
+
+def _sample(state: VertexState, bone_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (n,) of each bone, evenly from the list, and how many (n,) each of them stands for."""
+    share = min(1.0, _SAMPLE / len(state.points))
+    chosen, stands_for = [], []
+    for mine in members(strongest_bones(state.bones, state.weights), bone_count):
+        count = min(len(mine), max(_LEAST_OF_BONE, int(np.ceil(share * len(mine)))))
+        chosen.append(mine[np.linspace(0, max(len(mine) - 1, 0), count).astype(int)])
+        stands_for.append(np.full(count, len(mine) / max(count, 1)))
+    return np.concatenate(chosen), np.concatenate(stands_for)
 
 
 def _dearer(model: BoneModel, state: VertexState, matrix: AnimationMatrix) -> float:
@@ -184,120 +243,3 @@ def _slips(transforms: np.ndarray, parents: np.ndarray, joints: np.ndarray) -> n
     slips = np.zeros(len(parents))
     slips[linked] = np.sqrt(np.square(offsets).sum(axis=2).mean(axis=0))
     return slips
-
-
-class _MovingJoints:
-    """Rigid bones on joints, which move: ``heads`` (P, 3), and where they were ``found`` (P, 3), in solver units."""
-
-    def __init__(self, heads: np.ndarray, parents: np.ndarray, found: np.ndarray | None = None):
-        self.heads, self.parents = heads, parents
-        self.found = heads if found is None else found
-        self.count = len(parents)
-        self._partners: np.ndarray | None = None
-        self._plane = 0.0
-
-    def mirror(self, partners: np.ndarray | None, plane: float) -> None:
-        """Make joints of ``partners`` (P,) mirror each other in the plane x = ``plane`` from now on."""
-        self._partners = None if partners is None else _images(partners, self.parents)
-        self._plane = plane
-        self.heads = self._mirrored(self.heads)
-
-    def _mirrored(self, heads: np.ndarray) -> np.ndarray:
-        if self._partners is None:
-            return heads
-        return symmetric_joints(heads, self._partners, self._plane, _DIAGONAL)
-
-    def moved(self, equations: NormalEquations, motion: np.ndarray, sweeps: int) -> np.ndarray:
-        """Better motion (F, P, 3, 4) by so many sweeps, each over all bones and then over all joints."""
-        for _ in range(sweeps):
-            motion, error = JointedBones(equations, self.heads, self.parents).swept(motion)
-            trial = self.heads + _step_of_joints(equations, motion, self.found - self.heads, self.parents)
-            trial = self._mirrored(trial)
-            moved = JointedBones(equations, trial, self.parents).held(motion)
-            if equations.squared_error(to_rows(moved)) < error:
-                motion, self.heads = moved, trial
-        return motion
-
-    def slid(self, equations: NormalEquations, motion: np.ndarray, most: float) -> np.ndarray:
-        """Better motion (F, P, 3, 4) of bones that may leave their joints by up to ``most``."""
-        bones = JointedBones(equations, self.heads, self.parents)
-        for _ in range(_SLIPPING_SWEEPS):
-            motion = bones.slid(motion, most)
-        return motion
-
-
-def _images(partners: np.ndarray, parents: np.ndarray) -> np.ndarray:
-    """(P,) the bone whose joint mirrors that of each bone, −1 without one; ``partners`` (P,) of the bones.
-
-    A joint is that of two bones, and the child has its position: of a child that mirrors its own parent, the parent
-    would have it, whose position means nothing where it is a root.
-    """
-    above = np.where(parents >= 0, partners[parents], -1)
-    as_child = (partners >= 0) & (parents[partners] == above) & ((above >= 0) | (parents < 0))
-    turned = (above >= 0) & (partners >= 0) & (parents[above] == partners)
-    return np.where(as_child, partners, np.where(turned, above, -1))
-
-
-def _bearing(strongest: np.ndarray, parents: np.ndarray) -> np.ndarray:
-    """(P,) bool: whether a bone is the strongest of some vertex of ``strongest`` (N,), or has such a bone below it."""
-    bearing = np.bincount(strongest, minlength=len(parents)) > 0
-    for bone in reversed(parents_first(parents)):
-        if bearing[bone] and parents[bone] >= 0:
-            bearing[parents[bone]] = True
-    return bearing
-
-
-def _only(kept: np.ndarray, state: VertexState, skeleton: _MovingJoints) -> tuple[VertexState, _MovingJoints]:
-    """State and bones with the bones ``kept`` (P,) alone, whose parents are kept, too."""
-    weights = np.where(kept[state.bones], state.weights, 0.0)
-    bones, weights = strongest_first(state.bones, weights / weights.sum(axis=1, keepdims=True), int(kept.sum()))
-    parents = _places_of(skeleton.parents, kept).astype(np.int32)
-    few = _MovingJoints(skeleton.heads[kept], parents, skeleton.found[kept])
-    return replace(state, bones=(np.cumsum(kept) - 1)[bones].astype(np.int32), weights=weights), few
-
-
-def _places_of(others: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """``others`` (P,), the index of a bone or −1 for each bone, of and among the bones ``kept`` (P,) alone."""
-    place = np.where(kept, np.cumsum(kept) - 1, -1)
-    return np.where(others >= 0, place[others], -1)[kept]
-
-
-def _step_of_joints(
-    equations: NormalEquations, motion: np.ndarray, back: np.ndarray, parents: np.ndarray
-) -> np.ndarray:
-    """(P, 3) by which the joints move to lower the error most, all rotations and the motion of the roots given.
-
-    back (P, 3): the steps that would take them to where they were found.
-    """
-    bone_count, frame_count = len(parents), len(motion)
-    below = np.eye(bone_count)
-    for bone in reversed(parents_first(parents)):
-        if parents[bone] >= 0:
-            below[parents[bone]] += below[bone]
-    children = np.flatnonzero(parents >= 0)
-    if len(children) == 0:
-        return np.zeros((bone_count, 3))
-    below = below[children]
-    # What a step of each joint moves, by how much: (B_parent − B_bone) of all below the joint.
-    turn = motion[:, parents[children], :, :3] - motion[:, children, :, :3]
-    translations = np.arange(3, 4 * bone_count, 4)
-    mass = below @ equations.moments[np.ix_(translations, translations)] @ below.T
-    left = equations.products[translations] - product(
-        np.ascontiguousarray(equations.moments[translations]), to_rows(motion)
-    )
-    pull = (below @ left).reshape(len(children), frame_count, 3)
-    count = len(children)
-    flat = turn.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frame_count)
-    system = product(flat, flat.T).reshape(count, 3, count, 3) * mass[:, None, :, None]
-    right = np.einsum("fcij,cfi->cj", turn, pull)
-    faint = frame_count * _FAINT_TURN**2 * np.maximum(np.diag(mass), max(1e-9 * mass.trace(), _LEAST_MASS))
-    step = np.zeros((bone_count, 3))
-    for _ in range(_FIRMER):
-        held = system + np.einsum("cd,ij->cidj", np.diag(faint), np.eye(3))
-        drawn = right + faint[:, None] * back[children]
-        step[children] = np.linalg.solve(held.reshape(3 * count, 3 * count), drawn.ravel()).reshape(count, 3)
-        away = np.linalg.norm(step - back, axis=1)[children]
-        if away.max() <= _FARTHEST:
-            break
-        faint *= np.maximum(away / (0.5 * _FARTHEST), 1.0) ** 2
-    return step

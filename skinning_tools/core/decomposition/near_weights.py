@@ -12,7 +12,6 @@ import numpy as np
 
 from ..bone_order import parents_first
 from ..deform.influences import weight_matrix
-from ..grouping import members
 from ..strongest import strongest_bones, strongest_first
 from .bone_model import BoneModel
 from .reduction import AnimationMatrix
@@ -78,18 +77,17 @@ class PoseLimits:
         now, before = state.of(wrong), matrix.rows(wrong)
         best, present = self._capped(now), _errors(model, now, before)
         least = _errors(model, best, before)
-        for hubs in now.bones.T:
-            for hub, places in enumerate(members(hubs, model.bone_count)):
-                if len(places):
-                    allowed = np.flatnonzero(self._near[hub])
-                    data = before[places]
-                    fitted = self._capped(_fitted(model, now.of(places), data, allowed, optimize_rest_pose))
-                    errors = _errors(model, fitted, data)
-                    better = errors < least[places]
-                    chosen = places[better]
-                    least[chosen] = errors[better]
-                    best.points[chosen], best.bones[chosen] = fitted.points[better], fitted.bones[better]
-                    best.weights[chosen] = fitted.weights[better]
+        for hub in np.unique(now.bones):
+            places = np.flatnonzero((now.bones == hub).any(axis=1))
+            data = before[places]
+            fitted = _fitted(model, now.of(places), data, np.flatnonzero(self._near[hub]), optimize_rest_pose)
+            fitted = self._capped(fitted)
+            errors = _errors(model, fitted, data)
+            better = errors < least[places]
+            chosen = places[better]
+            least[chosen] = errors[better]
+            best.points[chosen], best.bones[chosen] = fitted.points[better], fitted.bones[better]
+            best.weights[chosen] = fitted.weights[better]
         added = least - present
         if now.importance is not None:
             added *= now.importance

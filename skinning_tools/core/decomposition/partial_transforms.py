@@ -273,8 +273,9 @@ class JointedBones:
         return current
 
     def swept(self, motion: np.ndarray) -> tuple[np.ndarray, float]:
-        """Better motion than ``motion`` (F, P, 3, 4) with its joints held, and its ‖TX − A‖² − ‖A‖²: one sweep."""
-        return self._sweep(self.held(motion))
+        """Better motion than ``motion`` (F, P, 3, 4) of the bone kind with its joints in place, and its
+        ‖TX − A‖² − ‖A‖²: one sweep."""
+        return self._sweep(self.joined(motion))
 
     def slid(self, motion: np.ndarray, most: float) -> np.ndarray:
         """Better motion (F, P, 3, 4) in which a bone leaves its joint by up to ``most``: one sweep over rigid bones."""
@@ -331,7 +332,7 @@ class JointedBones:
         result, left = motion.copy(), self._left(motion)
         for bone in self._bones:
             self._improve(bone, result, left)
-        result = self.held(result) if self._kind == "AFFINE" else self._with_joints(result)
+        result = self.held(result) if self._kind == "AFFINE" else self.joined(result)
         return result, self._equations.squared_error(to_rows(result))
 
     def _left(self, motion: np.ndarray) -> np.ndarray:
@@ -377,8 +378,9 @@ class JointedBones:
         targets, parts = np.divmod(bone.rows, 4)
         result[:, targets, :, parts] += columns.transpose(2, 0, 1)
 
-    def _with_joints(self, result: np.ndarray) -> np.ndarray:
-        """Joints exactly where the parents take them: thousands of additions leave rounding errors."""
+    def joined(self, motion: np.ndarray) -> np.ndarray:
+        """``motion`` (F, P, 3, 4) with joints exactly where the parents take them, all rotations as they are."""
+        result = motion.copy()
         for index in self._order:
             parent = self._parents[index]
             if parent >= 0:

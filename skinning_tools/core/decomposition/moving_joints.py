@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Joints that move while rigid bones turn about them: see ``jointed``."""
+
+import numpy as np
+
+from ..bone_order import parents_first
+from ..dense import product
+from ..skeleton_symmetry import symmetric_joints
+from .partial_transforms import JointedBones
+from .transforms import NormalEquations, to_rows
+
+# Radians (root mean square): joints stay near where they were found along directions in which bones turn less than
+# that, such as the axis of a hinge.
+_FAINT_TURN = 0.03
+# Of the unit ball: joints that would move farther than that from where they were found are held more firmly, in so many
+# attempts.
+_FARTHEST, _FIRMER = 0.12, 4
+# Vertices, squared weights added up: joints that carry less, such as those of bones that lost all vertices, stay.
+_LEAST_MASS = 1e-9
+# Of the unit ball: a body's diagonal.
+_DIAGONAL = 2.0
+# Sweeps of bones that may leave their joints.
+_SLIPPING_SWEEPS = 3
+
+
+class MovingJoints:
+    """Rigid bones on joints, which move: ``heads`` (P, 3), and where they were ``found`` (P, 3), in solver units."""
+
+    def __init__(self, heads: np.ndarray, parents: np.ndarray, found: np.ndarray | None = None):
+        self.heads, self.parents = heads, parents
+        self.found = heads if found is None else found
+        self.count = len(parents)
+        self._partners: np.ndarray | None = None
+        self._plane = 0.0
+
+    def mirror(self, partners: np.ndarray | None, plane: float) -> None:
+        """Make joints of ``partners`` (P,) mirror each other in the plane x = ``plane`` from now on."""
+        self._partners = None if partners is None else _images(partners, self.parents)
+        self._plane = plane
+        self.heads = self._mirrored(self.heads)
+
+    def _mirrored(self, heads: np.ndarray) -> np.ndarray:
+        if self._partners is None:
+            return heads
+        return symmetric_joints(heads, self._partners, self._plane, _DIAGONAL)
+
+    def moved(self, equations: NormalEquations, motion: np.ndarray, sweeps: int) -> np.ndarray:
+        """Better motion (F, P, 3, 4) by so many sweeps, each over all bones and then over all joints."""
+        for _ in range(sweeps):
+            motion, error = JointedBones(equations, self.heads, self.parents).swept(motion)
+            trial = self.heads + _step_of_joints(equations, motion, self.found - self.heads, self.parents)
+            trial = self._mirrored(trial)
+            moved = JointedBones(equations, trial, self.parents).joined(motion)
+            if equations.squared_error(to_rows(moved)) < error:
+                motion, self.heads = moved, trial
+        return motion
+
+    def bearing(self, strongest: np.ndarray) -> np.ndarray:
+        """(P,) bool: whether a bone is the strongest of some vertex of ``strongest`` (N,), or has such a bone below."""
+        bearing = np.bincount(strongest, minlength=self.count) > 0
+        for bone in reversed(parents_first(self.parents)):
+            if bearing[bone] and self.parents[bone] >= 0:
+                bearing[self.parents[bone]] = True
+        return bearing
+
+    def only(self, kept: np.ndarray) -> "MovingJoints":
+        """The bones ``kept`` (P,) alone, whose parents are kept, too."""
+        parents = places_of(self.parents, kept).astype(np.int32)
+        return MovingJoints(self.heads[kept], parents, self.found[kept])
+
+    def slid(self, equations: NormalEquations, motion: np.ndarray, most: float) -> np.ndarray:
+        """Better motion (F, P, 3, 4) of bones that may leave their joints by up to ``most``."""
+        bones = JointedBones(equations, self.heads, self.parents)
+        for _ in range(_SLIPPING_SWEEPS):
+            motion = bones.slid(motion, most)
+        return motion
+
+
+def _images(partners: np.ndarray, parents: np.ndarray) -> np.ndarray:
+    """(P,) the bone whose joint mirrors that of each bone, −1 without one; ``partners`` (P,) of the bones.
+
+    A joint is that of two bones, and the child has its position: of a child that mirrors its own parent, the parent
+    would have it, whose position means nothing where it is a root.
+    """
+    above = np.where(parents >= 0, partners[parents], -1)
+    as_child = (partners >= 0) & (parents[partners] == above) & ((above >= 0) | (parents < 0))
+    turned = (above >= 0) & (partners >= 0) & (parents[above] == partners)
+    return np.where(as_child, partners, np.where(turned, above, -1))
+
+
+def places_of(others: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """``others`` (P,), the index of a bone or −1 for each bone, of and among the bones ``kept`` (P,) alone."""
+    place = np.where(kept, np.cumsum(kept) - 1, -1)
+    return np.where(others >= 0, place[others], -1)[kept]
+
+
+def _step_of_joints(
+    equations: NormalEquations, motion: np.ndarray, back: np.ndarray, parents: np.ndarray
+) -> np.ndarray:
+    """(P, 3) by which the joints move to lower the error most, all rotations and the motion of the roots given.
+
+    back (P, 3): the steps that would take them to where they were found.
+    """
+    bone_count, frame_count = len(parents), len(motion)
+    below = np.eye(bone_count)
+    for bone in reversed(parents_first(parents)):
+        if parents[bone] >= 0:
+            below[parents[bone]] += below[bone]
+    children = np.flatnonzero(parents >= 0)
+    if len(children) == 0:
+        return np.zeros((bone_count, 3))
+    below = below[children]
+    # What a step of each joint moves, by how much: (B_parent − B_bone) of all below the joint.
+    turn = motion[:, parents[children], :, :3] - motion[:, children, :, :3]
+    translations = np.arange(3, 4 * bone_count, 4)
+    mass = below @ equations.moments[np.ix_(translations, translations)] @ below.T
+    left = equations.products[translations] - product(
+        np.ascontiguousarray(equations.moments[translations]), to_rows(motion)
+    )
+    pull = (below @ left).reshape(len(children), frame_count, 3)
+    count = len(children)
+    flat = turn.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frame_count)
+    system = product(flat, flat.T).reshape(count, 3, count, 3) * mass[:, None, :, None]
+    right = np.einsum("fcij,cfi->cj", turn, pull)
+    faint = frame_count * _FAINT_TURN**2 * np.maximum(np.diag(mass), max(1e-9 * mass.trace(), _LEAST_MASS))
+    step = np.zeros((bone_count, 3))
+    for _ in range(_FIRMER):
+        held = system + np.einsum("cd,ij->cidj", np.diag(faint), np.eye(3))
+        drawn = right + faint[:, None] * back[children]
+        step[children] = np.linalg.solve(held.reshape(3 * count, 3 * count), drawn.ravel()).reshape(count, 3)
+        away = np.linalg.norm(step - back, axis=1)[children]
+        if away.max() <= _FARTHEST:
+            break
+        faint *= np.maximum(away / (0.5 * _FARTHEST), 1.0) ** 2
+    return step
