@@ -33,7 +33,7 @@ from .types import Decomposition, Settings
 from .vertex_step import VertexState
 
 # Most rounds know some vertices only, at least so many and of each bone; the last know all, and sweep more often.
-_ROUNDS_PER_ITERATION, _SWEEPS, _SAMPLE, _LEAST_OF_BONE = 2, 2, 1500, 12
+_SWEEPS, _SAMPLE, _LEAST_OF_BONE = 2, 1500, 12
 _LAST_ROUNDS, _LAST_SWEEPS = 4, 12
 # Rounds of weights within the limits of posing, and of bones that move freely.
 _POSABLE_ROUNDS = 3
@@ -95,7 +95,7 @@ def solve_jointed(
     matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
     solve = _JointedSolve(matrix, state, motion, MovingJoints(heads, hierarchy.parents), settings.optimize_rest_pose)
     plane = (hierarchy.plane - matrix.means[0][0]) / matrix.radius
-    solve.improve_on_sample(_ROUNDS_PER_ITERATION * settings.iterations, hierarchy.partners, plane, progress)
+    solve.improve_on_sample(settings.iterations, hierarchy.partners, plane, progress)
     partners = solve.leave_idle_bones_out(hierarchy.partners, plane)
     for _ in range(_LAST_ROUNDS):
         solve.improve(span(progress, 0.6, 0.7))

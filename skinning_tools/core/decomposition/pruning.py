@@ -8,6 +8,7 @@ small losses do not add up to a large one.
 """
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -125,11 +126,12 @@ def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
     near = (used.T @ used).toarray() > 0
     regions = members(strongest_bones(state.bones, state.weights), bone_count)
     trees = {bone: cKDTree(state.points[mine, :3]) for bone, mine in enumerate(regions) if len(mine)}
-    for bone, tree in trees.items():
-        others = [other for other in trees if other != bone]
-        gaps = [tree.query(trees[other].data)[0].min() for other in others]
-        for nearest in np.argsort(gaps, kind="stable")[:_NEAR_REGIONS]:
-            near[bone, others[nearest]] = near[others[nearest], bone] = True
+    gaps = np.full((bone_count, bone_count), np.inf)
+    for bone, other in combinations(trees, 2):
+        gaps[bone, other] = gaps[other, bone] = trees[bone].query(trees[other].data)[0].min()
+    for bone in trees:
+        nearest = np.argsort(gaps[bone], kind="stable")[: min(_NEAR_REGIONS, len(trees) - 1)]
+        near[bone, nearest] = near[nearest, bone] = True
     return near
 
 
