@@ -21,7 +21,7 @@ class BodySurface:
     """points (N, 3), triangles (T, 3). Vertices at one place are welded, and loose pieces joined to what is nearest."""
 
     def __init__(self, points: np.ndarray, triangles: np.ndarray):
-        self._points = points
+        self._points, self._triangles = points, triangles
         size = float(np.linalg.norm(np.ptp(points, axis=0)))
         self._place = weld(points, WELDING_DISTANCE * size)
         self._places = points[np.unique(self._place, return_index=True)[1]]
@@ -33,7 +33,8 @@ class BodySurface:
     def detours(self, regions: list[np.ndarray]) -> np.ndarray:
         """(P, P) by how much the shortest way over the surface from region to region is longer than the straight one.
 
-        regions: the vertices of each. inf where no way leads from one region to the other.
+        regions: the vertices of each. Where no way leads from one to the other, the straight one is all detour. inf for
+        regions without vertices.
         """
         graph = _graph(self._places, np.concatenate([self._edges, self._bridges]))
         detours = np.full((len(regions), len(regions)), np.inf)
@@ -44,7 +45,7 @@ class BodySurface:
                 for other, theirs in enumerate(regions):
                     if len(theirs):
                         way, line = ways[self._place[theirs]].min(), straight[self._place[theirs]].min()
-                        detours[region, other] = way - line
+                        detours[region, other] = way - line if np.isfinite(way) else line
         return detours
 
     def contacts(self, bones: np.ndarray, weights: np.ndarray, bone_count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -64,11 +65,29 @@ class BodySurface:
         over_bridges = _touching(used, self._bridges, reach[self._bridges].mean(axis=1))
         return over_edges + over_bridges, over_edges
 
-    def areas(self, triangles: np.ndarray) -> np.ndarray:
+    def areas(self) -> np.ndarray:
         """(N,) a third of the area of the triangles at each vertex."""
-        corners = self._points[triangles]
+        corners = self._points[self._triangles]
         area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-        return np.bincount(triangles.ravel(), np.repeat(area / 3.0, 3), len(self._points))
+        return np.bincount(self._triangles.ravel(), np.repeat(area / 3.0, 3), len(self._points))
+
+    def inside(self, places: np.ndarray) -> np.ndarray:
+        """(n,) bool: which of ``places`` (n, 3) the surface surrounds, by more than half where it has holes.
+
+        Generalized winding numbers (Jacobson et al. 2013), of solid angles as in Van Oosterom and Strackee 1983.
+        """
+        return np.array([abs(self._winding(place)) > 0.5 for place in places], bool)
+
+    def _winding(self, place: np.ndarray) -> float:
+        first, second, third = np.moveaxis(self._points[self._triangles] - place, 1, 0)
+        lengths = [np.linalg.norm(each, axis=1) for each in (first, second, third)]
+        volume = np.einsum("ti,ti->t", first, np.cross(second, third))
+        below = lengths[0] * lengths[1] * lengths[2]
+        for one, other, length in zip(
+            (first, second, third), (second, third, first), np.roll(lengths, 1, 0), strict=True
+        ):
+            below += np.einsum("ti,ti->t", one, other) * length
+        return float(np.arctan2(volume, below).sum() / (2.0 * np.pi))
 
 
 def _touching(used: sparse.csr_matrix, ends: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -22,7 +22,10 @@ from .strongest import strongest_bones
 
 # Radians (root mean square) of relative rotation below which the place where two bones meet decides the joint: hinges
 # leave it undetermined along their axis, and bones that hardly turn in all directions.
-_FAINT_TURN = 0.03
+_FAINT_TURN = 0.06
+# The same for joints that would lie outside the body, in turn until one lies inside; and the share of the mesh's
+# diagonal by which such joints may slip more than at their best place.
+_TURNS_OUTSIDE, _MORE_SLIP = (0.12, 0.24, 0.48, 0.96), 0.005
 # The cost of a link besides the slip of its joint: shares of the joint's distance from its bones, of their relative
 # motion, since neighbors in a body move alike, and of the detour from one to the other over its surface, since limbs
 # that swing in step move alike, too. These limbs may touch, as thighs do, but either touches the trunk more: the last
@@ -66,7 +69,8 @@ def find_joint_hierarchy(
     the joint is far from either bone, where the bones move much against each other, where the way from one to the
     other over the surface is a detour, or where they touch less than either touches another bone. Links whose joint
     does not hold are left out between parts that do not touch, so that an independent part has its own root. A tree's
-    root is its bone of the least mean distance, in links, from the surface.
+    root is its bone of the least mean distance, in links, from the surface. Joints lie inside the body where the motion
+    allows it.
     """
     bone_count = transforms.shape[1]
     center = rest.mean(axis=0)
@@ -76,7 +80,7 @@ def find_joint_hierarchy(
     first, second = _candidates(regions)
     meeting, shared = _meeting_places(points, bones, weights, bone_count, regions, first, second)
     gram = _gram(rigid_motion(transforms, rest, bones, weights), center, size)
-    joints = _joints(gram, first, second, meeting, len(transforms))
+    joints = _joints(gram, first, second, meeting, len(transforms), _FAINT_TURN)
     distance, apart = _distances(regions, first, second, joints, meeting, shared)
     motion = _relative_motion(gram, regions.moments, first, second, len(transforms))
     far = apart >= _FARTHEST
@@ -86,8 +90,8 @@ def find_joint_hierarchy(
     holds &= ~far
     costs = slips + _DISTANCE_SHARE * distance + _MOTION_SHARE * motion
     mass = regions.mass
-    if triangles is not None and len(triangles):
-        surface = BodySurface(points, triangles)
+    surface = BodySurface(points, triangles) if triangles is not None and len(triangles) else None
+    if surface is not None:
         detours = surface.detours(regions.vertices)[first, second]
         costs += _DETOUR_SHARE * np.minimum(np.where(shared, 0.0, detours), 1.0)
         touching, direct = (contacts[first, second] for contacts in surface.contacts(bones, weights, bone_count))
@@ -99,7 +103,7 @@ def find_joint_hierarchy(
         # A joint that does not hold may lie anywhere inside a thick body, so that its depth says nothing against it.
         costs += (_WEAK + _DISTANCE_SHARE * (np.maximum(apart, 0.0) - distance)) * weak + _LAST_RESORT * loose
         holds |= weak | loose
-        mass = np.bincount(bones.ravel(), (weights * surface.areas(triangles)[:, None]).ravel(), bone_count)
+        mass = np.bincount(bones.ravel(), (weights * surface.areas()[:, None]).ravel(), bone_count)
     partners, plane = mirrored_bones(points, bones, weights, bone_count), mirror_plane(points)
     if partners is not None:
         joints, costs, holds = _mirrored(first, second, joints, costs, holds, partners, plane)
@@ -111,8 +115,22 @@ def find_joint_hierarchy(
     ends = first[holds].astype(np.int32), second[holds].astype(np.int32)
     graph = csr_matrix((costs[holds] + 1e-9, ends), shape=(bone_count, bone_count))
     parents = _rooted(minimum_spanning_tree(graph), mass)
+    if surface is not None:
+        rows = _rows(first, second, bone_count)
+        children = np.flatnonzero(parents >= 0)
+        used = rows[children, parents[children]]
+        pairs = first[used], second[used]
+        joints[used] = _into_body(gram, *pairs, joints[used], meeting[used], len(transforms), surface)
+        slips = _slips(gram, first, second, joints, len(transforms))
     hierarchy = _assembled(parents, first, second, joints, slips, regions.means, center, size)
     return replace(hierarchy, partners=partners, plane=plane * size + center[0])
+
+
+def _rows(first: np.ndarray, second: np.ndarray, bone_count: int) -> np.ndarray:
+    """(P, P) the place of each pair of bones in ``first`` and ``second``, −1 without one."""
+    rows = np.full((bone_count, bone_count), -1)
+    rows[first, second] = rows[second, first] = np.arange(len(first))
+    return rows
 
 
 def _mirrored(
@@ -125,8 +143,7 @@ def _mirrored(
     plane: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Joints (C, 3), costs (C,) and which links hold (C,), the same for pairs of bones that mirror each other."""
-    rows = np.full((len(partners), len(partners)), -1)
-    rows[first, second] = rows[second, first] = np.arange(len(first))
+    rows = _rows(first, second, len(partners))
     both = (partners[first] >= 0) & (partners[second] >= 0)
     image = np.where(both, rows[partners[first], partners[second]], -1)
     joints = symmetric_joints(joints, image, plane, 1.0)
@@ -268,14 +285,43 @@ def _difference(gram: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.n
 
 
 def _joints(
-    gram: np.ndarray, first: np.ndarray, second: np.ndarray, meeting: np.ndarray, frame_count: int
+    gram: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    meeting: np.ndarray,
+    frame_count: int,
+    turn: float,
 ) -> np.ndarray:
-    """Joints (C, 3) of the pairs: the points that slip least, near where the bones meet as far as these hardly turn."""
+    """Joints (C, 3) of the pairs: the points that slip least, near where the bones meet as far as these turn by less
+    than ``turn``."""
     difference = _difference(gram, first, second)
-    faint = frame_count * _FAINT_TURN**2
+    faint = frame_count * turn**2
     matrix = difference[:, :3, :3] + faint * np.eye(3)
     right = faint * meeting - difference[:, :3, 3]
     return np.linalg.solve(matrix, right[..., None])[..., 0]
+
+
+def _into_body(
+    gram: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    joints: np.ndarray,
+    meeting: np.ndarray,
+    frame_count: int,
+    surface: BodySurface,
+) -> np.ndarray:
+    """Joints (C, 3) outside the body drawn toward where the bones meet, until they are inside: first along directions
+    in which the bones hardly turn, and as long as that adds little slip."""
+    joints = joints.copy()
+    most = _slips(gram, first, second, joints, frame_count) + _MORE_SLIP
+    outside = np.flatnonzero(~surface.inside(joints))
+    for turn in _TURNS_OUTSIDE:
+        pairs = first[outside], second[outside]
+        trial = _joints(gram, *pairs, meeting[outside], frame_count, turn)
+        better = (_slips(gram, *pairs, trial, frame_count) <= most[outside]) & surface.inside(trial)
+        joints[outside[better]] = trial[better]
+        outside = outside[~better]
+    return joints
 
 
 def _slips(gram: np.ndarray, first: np.ndarray, second: np.ndarray, joints: np.ndarray, frame_count: int) -> np.ndarray:
@@ -340,8 +386,7 @@ def _assembled(
 ) -> JointHierarchy:
     """In the units of the rest pose, by bone."""
     bone_count = len(parents)
-    rows = np.full((bone_count, bone_count), -1, dtype=np.int64)
-    rows[first, second] = rows[second, first] = np.arange(len(first))
+    rows = _rows(first, second, bone_count)
     children = np.flatnonzero(parents >= 0)
     pairs = rows[children, parents[children]]
     places, distances = means.copy(), np.zeros(bone_count)

@@ -56,6 +56,39 @@ def test_a_loose_piece_belongs_to_what_is_near():
     assert detours[1, 2] == pytest.approx(20, abs=0.5)
 
 
+def test_where_no_way_leads_the_whole_gap_is_a_detour():
+    # The nearest places of each place are of its own piece.
+    points, triangles = strip([[x, 0, 0] for x in range(12)])
+    both = np.concatenate([points, points + np.array([31.0, 0, 0])])
+    body = BodySurface(both, np.concatenate([triangles, triangles + len(points)]))
+    detours = body.detours([np.arange(len(points)), np.arange(len(points), len(both))])
+    np.testing.assert_allclose(detours, [[0, 20], [20, 0]])
+
+
+@pytest.mark.parametrize("missing", [0, 30])
+def test_what_the_surface_surrounds(missing):
+    # With a hole in one of its ends, too.
+    points, triangles = skinned_shapes.cuboid()
+    body = BodySurface(points, triangles[: len(triangles) - missing])
+    places = np.array([[3.0, 0, 0], [3, 0.45, -0.45], [3, 0.55, 0], [-0.1, 0, 0], [30, 1, 2]])
+    np.testing.assert_array_equal(body.inside(places), [True, True, False, False, False])
+
+
+def test_joints_lie_inside_the_body_where_that_costs_little():
+    points, triangles = skinned_shapes.cuboid()
+    far = (points[:, 0] > 3).astype(np.int32)
+    transforms = np.tile(np.eye(3, 4), (12, 2, 1, 1))
+    turns = Rotation.from_rotvec(np.random.default_rng(1).normal(size=(12, 3)))
+    for size, inside in ((0.1, True), (1.0, False)):
+        for frame, turn in enumerate(turns.as_rotvec()):
+            turned = Rotation.from_rotvec(size * turn).as_matrix()
+            transforms[frame, 1] = skinned_shapes.about(turned, [3, 0.6, 0])[:3]
+        tree = find_joint_hierarchy(points, far[:, None], np.ones((len(points), 1)), transforms, triangles)
+        joint = tree.joints[tree.parents >= 0]
+        assert BodySurface(points, triangles).inside(joint).tolist() == [inside]
+        assert inside or np.linalg.norm(joint - [3, 0.6, 0]) < 0.05
+
+
 def test_regions_without_vertices_and_without_triangles():
     points = np.array([[0.0, 0, 0], [1, 0, 0], [5, 0, 0]])
     regions = [np.array([0]), np.array([], int), np.array([2])]
@@ -103,7 +136,7 @@ def test_loose_pieces_touch_across_bridges_only():
 
 def test_the_areas_of_vertices_add_up_to_the_surface():
     points, triangles = strip([[x, 0, 0] for x in range(4)])
-    np.testing.assert_allclose(BodySurface(points, triangles).areas(triangles).sum(), 3)
+    np.testing.assert_allclose(BodySurface(points, triangles).areas().sum(), 3)
 
 
 def sheet(columns, rows):
@@ -126,7 +159,7 @@ def test_a_limb_hangs_from_what_it_touches_most():
     for frame in range(1, 12):
         turn, shift = 0.1 * random.normal(size=3), 0.05 * random.normal(size=3)
         for bone in (1, 2):
-            turned = Rotation.from_rotvec(turn + 0.04 * random.normal(size=3)).as_matrix()
+            turned = Rotation.from_rotvec(turn + 0.06 * random.normal(size=3)).as_matrix()
             transforms[frame, bone] = skinned_shapes.about(turned, [4, 6.5, 0])[:3]
             transforms[frame, bone, :, 3] += shift
     skin = points, limb[:, None].astype(np.int32), np.ones((len(points), 1))

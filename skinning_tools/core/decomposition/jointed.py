@@ -97,8 +97,8 @@ def solve_jointed(
     plane = (hierarchy.plane - matrix.means[0][0]) / matrix.radius
     solve.improve_on_sample(settings.iterations, hierarchy.partners, plane, progress)
     partners = solve.leave_idle_bones_out(hierarchy.partners, plane)
-    for _ in range(_LAST_ROUNDS):
-        solve.improve(span(progress, 0.6, 0.7))
+    for number in range(_LAST_ROUNDS):
+        solve.improve(span(progress, 0.6 + 0.1 * number / _LAST_ROUNDS, 0.6 + 0.1 * (number + 1) / _LAST_ROUNDS))
     if settings.smoothness:
         smoothing = matrix, animation.triangles, solve.motion, None, False, solve.state, settings.smoothness
         solve.state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
@@ -179,7 +179,8 @@ class _JointedSolve:
         """Motion and vertices in turn, where bones may leave their joints by up to ``most``, in solver units."""
         for number in range(_SLIPPING_ROUNDS):
             self.motion = self.skeleton.slid(self._equations(), self.motion, most)
-            self._fit_vertices(self.state, self.matrix, span(progress, number / _SLIPPING_ROUNDS, (number + 1) / _SLIPPING_ROUNDS))
+            part = span(progress, number / _SLIPPING_ROUNDS, (number + 1) / _SLIPPING_ROUNDS)
+            self._fit_vertices(self.state, self.matrix, part)
         self.motion = self.skeleton.slid(self._equations(), self.motion, most)
 
     def _equations(self) -> NormalEquations:
@@ -197,14 +198,15 @@ class _JointedSolve:
 
 
 def _sample(state: VertexState, bone_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (n,) of each bone, evenly from the list, and how many (n,) each of them stands for."""
+    """Vertices (n,) of each bone, evenly from the list, and how many (n,) each of them stands for, in the mean 1."""
     share = min(1.0, _SAMPLE / len(state.points))
     chosen, stands_for = [], []
     for mine in members(strongest_bones(state.bones, state.weights), bone_count):
         count = min(len(mine), max(_LEAST_OF_BONE, int(np.ceil(share * len(mine)))))
         chosen.append(mine[np.linspace(0, max(len(mine) - 1, 0), count).astype(int)])
         stands_for.append(np.full(count, len(mine) / max(count, 1)))
-    return np.concatenate(chosen), np.concatenate(stands_for)
+    share = np.concatenate(stands_for)
+    return np.concatenate(chosen), share / share.mean()
 
 
 def _dearer(model: BoneModel, state: VertexState, matrix: AnimationMatrix) -> float:
