@@ -29,7 +29,7 @@ from tests.installed_package import INSTALLED
 
 OUTCOME, PICTURES = map(Path, sys.argv[sys.argv.index("--") + 1 :])
 STEP_SECONDS = 0.02
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 SCREENFULS = 3
 # Of 255, and a share of the pixels: text and lines may be smoothed a little differently, a button is larger.
 VISIBLE, SAME = 16, 0.002

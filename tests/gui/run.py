@@ -22,7 +22,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIMIT_SECONDS = 300
+# Of a machine that does much else; one that is idle needs a fifth.
+LIMIT_SECONDS = 600
 DOCS_IMAGES = ROOT / "docs" / "images"
 TESTS = (
     "bind_window.py",

@@ -63,9 +63,8 @@ def tests():
     yield job_is_past(0.05)
     yield looks_unlike(sidebar, view, "UI")
     yield looks_unlike(bar, status_bar())
-    early = look(view, "UI")
-    yield job_is_past(0.4)
-    yield looks_unlike(early, view, "UI")
+    # The bar grows until it shows.
+    yield looks_unlike(look(view, "UI"), view, "UI")
     picture("states_2_under_way")
     assert not idle(), "the job ended before Esc"
     passes("sidebar and status bar show the progress")
