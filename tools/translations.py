@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from skinning_tools.core.catalog import fields, read, write
+from skinning_tools.core.catalog import Entry, fields, read, translations, write
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "skinning_tools"
@@ -216,6 +216,14 @@ def missing(catalog: dict[str, str], wanted: list[str]) -> list[str]:
     return [text for text in wanted if text not in catalog or set(fields(text)) != set(fields(catalog[text]))]
 
 
+def updated(known: list[Entry], wanted: list[str]) -> list[Entry]:
+    """The entries of the wanted texts, those that are new without a translation; comments and contexts stay."""
+    by_text: dict[str, list[Entry]] = {}
+    for entry in known:
+        by_text.setdefault(entry.text, []).append(entry)
+    return [entry for text in wanted for entry in by_text.get(text, [Entry(text)])]
+
+
 def main() -> int:
     import skinning_tools
 
@@ -223,8 +231,8 @@ def main() -> int:
     wanted = texts()
     for path in sorted(LANGUAGES.glob("*.po")):
         known = read(path)
-        write(path, {text: known.get(text, "") for text in wanted}, HEAD)
-        lacking = missing(known, wanted)
+        write(path, updated(known, wanted), HEAD)
+        lacking = missing(translations(known), wanted)
         print(f"{path.name}: {len(wanted)} texts, {len(lacking)} without a translation", *lacking, sep="\n  ")
     return 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import bpy
 
-from ..core.catalog import Catalog, read
+from ..core.catalog import Catalog, read, translations
 
 # A file for each language, such as "de.po".
 _FOLDER = Path(__file__).resolve().parents[1] / "languages"
@@ -30,7 +30,7 @@ def translated(text: str) -> str:
 @cache
 def _catalog(language: str) -> Catalog | None:
     path = _FOLDER / f"{language}.po"
-    return Catalog(read(path)) if path.is_file() else None
+    return Catalog(translations(read(path))) if path.is_file() else None
 
 
 def _names(language: str) -> tuple[str, ...]:
@@ -38,17 +38,23 @@ def _names(language: str) -> tuple[str, ...]:
     return language, *(each for each in bpy.app.translations.locales if each.startswith(f"{language}_"))
 
 
+def texts_for_blender(path: Path) -> dict[tuple[str, str], str]:
+    """The translations of a file by context and text, as Blender registers them."""
+    entries = read(path)
+    everywhere = translations(entries)
+    return {
+        (context, form): each
+        for context in _CONTEXTS
+        for text, each in (everywhere | translations(entries, context)).items()
+        # Python before 3.13 leaves the indentation in docstrings, which are tooltips.
+        for form in {text, text.replace("\n", "\n    ")}
+    }
+
+
 def register() -> None:
     known: dict[str, dict] = {}
     for path in _FOLDER.glob("*.po"):
-        texts = {
-            (context, form): each
-            for text, each in read(path).items()
-            # Python before 3.13 leaves the indentation in docstrings, which are tooltips.
-            for form in {text, text.replace("\n", "\n    ")}
-            for context in _CONTEXTS
-        }
-        known |= dict.fromkeys(_names(path.stem), texts)
+        known |= dict.fromkeys(_names(path.stem), texts_for_blender(path))
     bpy.app.translations.register(_OWNER, known)
 
 

@@ -5,10 +5,9 @@
 So no code that words a message needs to know of languages: an error raised in ``core`` is translated where it is shown.
 """
 
-import ast
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,12 @@ _FIELD = re.compile(r"\{(\w*)[^{}]*\}")
 # A field with a format of numbers, and what it matches.
 _OF_NUMBER = re.compile(r":[,.\d]*[fge,]\}$")
 _NUMBER = r"[-+\d.,e]+|-?inf|nan"
+# An entry of a file: comments, context, text and translation, each of the last three in lines in quotation marks.
+_QUOTED = r'("[^\n]*"(?:\n"[^\n]*")*)\n'
+_ENTRY = re.compile(rf"((?:^#[^\n]*\n)*)(?:^msgctxt {_QUOTED})?^msgid {_QUOTED}msgstr {_QUOTED}", re.MULTILINE)
+_FUZZY = re.compile(r"^#,.*\bfuzzy\b", re.MULTILINE)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 # Where a value holds several texts, from the outermost to the innermost.
 _BETWEEN = "; ", ", "
 _DEPTH = 6
@@ -102,18 +107,44 @@ class Catalog:
         return value
 
 
-def read(path: Path) -> dict[str, str]:
-    """The translated texts of a file in the format of gettext (.po)."""
-    entries = dict(_entries(path.read_text(encoding="utf-8").splitlines()))
-    return {text: translation for text, translation in entries.items() if text and translation}
+class Entry(NamedTuple):
+    """A text of a catalog's file. context: where it is to be translated so, empty for everywhere; comments: the lines
+    above it, with gettext's flags."""
+
+    text: str
+    translation: str = ""
+    context: str = ""
+    comments: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is a translation, and not one that a person has yet to look at."""
+        return bool(self.text and self.translation) and not _FUZZY.search(self.comments)
 
 
-def write(path: Path, texts: dict[str, str], head: str) -> None:
+def read(path: Path) -> list[Entry]:
+    """The entries of a file in the format of gettext (.po). Those with a plural of their own are left out."""
+    return [
+        Entry(_unquoted(text), _unquoted(translation), _unquoted(context), comments)
+        for comments, context, text, translation in _ENTRY.findall(path.read_text(encoding="utf-8") + "\n")
+    ]
+
+
+def translations(entries: Iterable[Entry], context="") -> dict[str, str]:
+    """By the text, the translations that hold in a context."""
+    return {each.text: each.translation for each in entries if each.counts and each.context == context}
+
+
+def write(path: Path, entries: Iterable[Entry], head: str) -> None:
     """Write such a file; ``head``: its first lines, as comments."""
-    entries = [f"msgid {_quoted(text)}\nmsgstr {_quoted(translation)}" for text, translation in texts.items()]
-    comments = "\n".join(f"# {line}" for line in head.splitlines())
-    meta = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"'
-    path.write_text("\n\n".join([f"{comments}\n{meta}", *entries]) + "\n", encoding="utf-8")
+    comments = "".join(f"# {line}\n" for line in head.splitlines())
+    meta = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n'
+    path.write_text("\n".join([comments + meta, *map(_written, entries)]), encoding="utf-8")
+
+
+def _written(entry: Entry) -> str:
+    context = f"msgctxt {_quoted(entry.context)}\n" if entry.context else ""
+    return f"{entry.comments}{context}msgid {_quoted(entry.text)}\nmsgstr {_quoted(entry.translation)}\n"
 
 
 def fields(template: str) -> list[str]:
@@ -121,17 +152,9 @@ def fields(template: str) -> list[str]:
     return sorted(match[0] for match in _FIELD.finditer(template))
 
 
-def _entries(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    text, parts = "", [""]
-    for line in [*lines, 'msgid ""']:
-        keyword, _, rest = line.partition(" ") if line[:1] != '"' else ("", "", line)
-        if keyword == "msgid":
-            yield text, "".join(parts)
-            text, parts = "", [ast.literal_eval(rest)]
-        elif keyword == "msgstr":
-            text, parts = "".join(parts), [ast.literal_eval(rest)]
-        elif line[:1] == '"':
-            parts.append(ast.literal_eval(rest))
+def _unquoted(lines: str) -> str:
+    text = lines[1:-1].replace('"\n"', "")
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text) if "\\" in text else text
 
 
 def _quoted(text: str) -> str:
