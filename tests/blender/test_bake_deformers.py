@@ -12,6 +12,7 @@ from mathutils import Matrix, Quaternion
 
 from skinning_tools import command_line
 from skinning_tools.blender.background import drain
+from skinning_tools.blender.helper_bones.driven import DRIVEN
 from skinning_tools.blender.records import read_record
 from skinning_tools.blender.skeletons import skeleton_of
 from skinning_tools.core.imitation.skeleton import relative_turns, to_vectors
@@ -139,6 +140,11 @@ def test_driven_helpers_imitate_more_without_scripts_and_are_removed_again(tube,
     assert [each["name"] for each in table["helpers"]] == helpers
     for each in table["helpers"]:
         np.testing.assert_allclose(rig.pose.bones[each["name"]].matrix, by_table(table, each, rig), atol=1e-5)
+    helper = rig.data.bones[helpers[0]]
+    stored = helper[DRIVEN].to_dict()
+    helper[DRIVEN] = {**stored, "coefficients": stored["coefficients"][:-1]}
+    refusals.refused("save_helper_table", f'"{helper.name}" is damaged', filepath=str(tmp_path / "other.json"))
+    helper[DRIVEN] = stored
     for bone in rig.pose.bones:
         bone.rotation_quaternion = (1, 0, 0, 0)
     bpy.context.view_layer.update()
@@ -368,7 +374,7 @@ def test_a_write_that_fails_leaves_nothing(tube, failing, monkeypatch):
     assert (list(ob["skinning_compression"]), list(ob["skinning_partition"])) == ([2.5, 1.0], [3, 4])
 
 
-def test_damaged_earlier_weights(tube):
+def test_damaged_earlier_weights_and_a_modifier_that_is_gone(tube, capfd):
     ob, _ = tube
     bake()
     for key, index, value in (("columns", 0, 99), ("vertices", 0, 10**6), ("vertices", -1, -1)):
@@ -378,7 +384,11 @@ def test_damaged_earlier_weights(tube):
         ob.data[EARLIER] = damaged
         refusals.refused("restore_weights", "are damaged")
         ob.data[EARLIER] = stored
+    # A modifier that is gone cannot be on again.
+    ob.modifiers.remove(ob.modifiers["Smooth"])
+    capfd.readouterr()
     restore()
+    assert "back; Preserve Volume on again\n" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("fraction", [0.1, 0.35, 0.95])

@@ -35,7 +35,9 @@ def figures_of_record(record: dict) -> list[Figure]:
     ]
     if "normals" in record:
         normals = {name: record["normals"][name] for name in ("mean", "within")}
-        found.append(Figure("Normals", normals, "{mean:.2f}° (90 % within {within:.2f}°)"))
+        # The sidebar has room for little more than this.
+        short = "{mean:.2f}° (90 %: {within:.2f}°)".format(**normals)
+        found.append(Figure("Normals", normals, "{mean:.2f}° (90 % within {within:.2f}°)", panel=short))
     if settings.get("residual_shapes"):
         found.append(Figure("Residual shapes", settings["residual_shapes"]))
     if "joint_count" in record:

@@ -134,14 +134,13 @@ def restore_weights(context: bpy.types.Context, active: bpy.types.Object | None)
         remove_helpers(context, armature, helpers, [])
     remove_groups(active, earlier.made)
     put_columns(active, dict(zip(earlier.groups, columns, strict=True)))
-    switch_on(active, switches)
+    again = switch_on(active, switches)
     for key in (EARLIER, SWITCHES, FIGURES):
         if key in active.data:
             del active.data[key]
     forget_figures(active)
     active.data.update()
-    modifiers = (*(["Preserve Volume"] if switches.preserved else []), *switches.names)
-    return Restored(active.name, modifiers, sum(len(helper.skin) for helper in helpers), tuple(users))
+    return Restored(active.name, tuple(again), sum(len(helper.skin) for helper in helpers), tuple(users))
 
 
 def _columns(mesh_object: bpy.types.Object, earlier: EarlierWeights, switches: Switches) -> np.ndarray:

@@ -101,16 +101,19 @@ class Teacher:
         return switches
 
 
-def switch_on(mesh_object: bpy.types.Object, switches: Switches) -> None:
-    """Undo ``Teacher.switch_off``, for the modifiers that still exist."""
-    modifiers = mesh_object.modifiers
+def switch_on(mesh_object: bpy.types.Object, switches: Switches) -> list[str]:
+    """Undo ``Teacher.switch_off``, for the modifiers that still exist; returns what is on again."""
+    modifiers, again = mesh_object.modifiers, []
+    if switches.preserved in modifiers:
+        modifiers[switches.preserved].use_deform_preserve_volume = True
+        again.append("Preserve Volume")
     for name, viewport, render in zip(switches.names, switches.viewport, switches.render, strict=True):
         if name in modifiers:
             modifiers[name].show_viewport, modifiers[name].show_render = viewport, render
-    if switches.preserved in modifiers:
-        modifiers[switches.preserved].use_deform_preserve_volume = True
+            again.append(name)
     if switches.replaced in modifiers:
         modifiers[switches.replaced].show_viewport = modifiers[switches.replaced].show_render = False
+    return again
 
 
 def teacher_of(context: bpy.types.Context, mesh_object: bpy.types.Object) -> Teacher:

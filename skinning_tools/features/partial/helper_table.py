@@ -41,34 +41,37 @@ class SavedTable(Result):
         ]
 
 
-def driven_rig(
-    context: bpy.types.Context, active: bpy.types.Object | None
-) -> tuple[bpy.types.Object, dict[str, DrivenRecord]]:
-    """The armature meant, and the records of its driven helper bones by name. Raises BadScene if there are none. Cheap
-    enough for a panel."""
+def driven_rig(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
+    """The armature meant. Raises BadScene if no helper bone of it is driven. Cheap enough for a panel."""
     armature = armature_meant(context, active, "")
-    records = {bone.name: read_record(bone, DRIVEN, DrivenRecord) for bone in armature.data.bones if DRIVEN in bone}
-    if not records:
+    if not any(DRIVEN in bone for bone in armature.data.bones):
         raise BadScene(
             f'The armature "{armature.name}" has no helper bones that joints drive. Add them with Driven, or by Bake '
             "Deformers"
         )
-    for name, record in records.items():
-        if record is None or len(record.coefficients) != _CHANNELS * _product_count() * len(record.joints):
-            raise BadScene(f'What drives the bone "{name}" is damaged. Remove the helper bones, and add them again')
-        check_bones(armature, record.joints, "BONE_GONE")
-    return armature, {name: record for name, record in records.items() if record is not None}
+    return armature
 
 
-def _product_count() -> int:
+def _read_records(armature: bpy.types.Object) -> dict[str, DrivenRecord]:
+    """What drives the helper bones, by their names. Raises BadScene."""
     from ...core.imitation.driven_helpers import PRODUCTS
 
-    return len(PRODUCTS)
+    records = {}
+    for bone in armature.data.bones:
+        if DRIVEN not in bone:
+            continue
+        record = read_record(bone, DRIVEN, DrivenRecord)
+        if record is None or len(record.coefficients) != _CHANNELS * len(PRODUCTS) * len(record.joints):
+            raise BadScene(f'What drives the bone "{bone.name}" is damaged. Remove the helper bones, and add them again')
+        check_bones(armature, record.joints, "BONE_GONE")
+        records[bone.name] = record
+    return records
 
 
 def save_table(context: bpy.types.Context, active: bpy.types.Object | None, filepath: str) -> SavedTable:
     """Write the table of the armature meant to ``filepath``. Raises BadScene, BadPath."""
-    armature, records = driven_rig(context, active)
+    armature = driven_rig(context, active)
+    records = _read_records(armature)
     target = claim_named(filepath, TABLE, ".json")
     table = helper_table(armature, records)
     target.save(json_bytes(table))
