@@ -49,16 +49,18 @@ class SKINNING_PT_group_animation(_Group, bpy.types.Panel):
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         if mesh_object is None:
-            return "Select a mesh that moves, or one with shape keys"
+            return self.nothing if armature is None else "To bind meshes to the armature, open Bind and Weights below"
         result = result_of(mesh_object)
         if result is not None and mesh_object != result.source:
             return "This is a result. Play the animation, and compare it with its source below"
         keys = mesh_object.data.shape_keys
         if keys is not None and keys.animation_data is None:
             return "Convert Shape Keys: one slider for each key"
-        if armature is not None:
-            return "Solve for an Existing Rig: weights or motion for the armature"
-        return "Convert Animation"
+        if armature is None:
+            return "Convert Animation"
+        if not mesh_object.vertex_groups:
+            return "Bind the mesh below, or Solve for an Existing Rig: weights from an animation"
+        return "Solve for an Existing Rig: weights or motion. To clean weights or mend joints, open the groups below"
 
 
 class SKINNING_PT_group_weights(_Group, bpy.types.Panel):

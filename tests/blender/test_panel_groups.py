@@ -90,5 +90,14 @@ def test_a_rig_is_named_whole_from_either_of_its_objects(active):
     bpy.context.view_layer.objects.active = ob if active == "mesh" else rig
     assert [texts[0] for texts in steps()] == [f"{ob.name}, {rig.name}"] * 3
     assert steps()[1][1].startswith("Clean the weights")
+    assert steps()[0][1].startswith("Solve for an Existing Rig")
     ob.vertex_groups.clear()
     assert steps()[1][1].startswith("Bind the selected meshes")
+    assert steps()[0][1].startswith("Bind the mesh below")
+
+
+def test_an_armature_alone_leads_to_binding():
+    ob, rig = limb()
+    bpy.data.objects.remove(ob)
+    bpy.context.view_layer.objects.active = rig
+    assert "Bind and Weights" in steps()[0][1]

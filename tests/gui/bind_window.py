@@ -91,6 +91,15 @@ def pose() -> None:
 def tests():
     enable(SKINNING_PT_bind)
     yield from begin_with(figure, 1)
+    yield from bound()
+    yield from by_volumes()
+    yield from in_weight_paint()
+    yield from cancelled()
+    yield from objects_to_bones()
+
+
+def bound():
+    """Generator: the button, a pose, and one undo."""
     yield from open_tab("Skinning")
     yield after(0.5)
     picture("bind_1_panel")
@@ -107,6 +116,9 @@ def tests():
     assert body().parent is None
     passes("the button binds, and one undo takes it all away")
 
+
+def by_volumes():
+    """Generator: volumes, one edited and mirrored, and a binding by them."""
     settings().method = "CONTAINMENT"
     yield after(0.5)
     yield from press_button("skinning.generate_volumes")
@@ -132,6 +144,9 @@ def tests():
     check_bound(body(), rig())
     passes("with a volume active, the mesh that it was made for is bound")
 
+
+def in_weight_paint():
+    """Generator: a second binding, in another mode; then the volumes go."""
     settings().replace = True
     with in_window():
         activate(body(), rig())
@@ -150,6 +165,9 @@ def tests():
     assert not volumes_of(rig())
     passes("binding in Weight Paint uses the volumes; they are removed")
 
+
+def cancelled():
+    """Generator: a binding that takes long, and Esc."""
     yield from begin_with(figure, levels=3)
     yield from open_tab("Skinning")
     settings().method = "DELAUNAY"
@@ -164,6 +182,9 @@ def tests():
     assert not body().modifiers
     passes(f"Esc stops the binding of {len(body().data.vertices):,} vertices, and nothing is left")
 
+
+def objects_to_bones():
+    """Generator: a figure of separate objects."""
     yield from new_file()
     with in_window():
         figure(0)

@@ -67,13 +67,24 @@ def tests():
     picture("1_panel")
     button = yield from find_button("skinning.convert_animation")
     passes("the button is in the sidebar")
+    before = census()
+    yield from cancelled(flag, button)
+    assert census() == before
+    yield from converted(button)
+    yield from adjusted(before)
+    yield from error_shown()
+    yield from ended_from_elsewhere()
+    yield from several()
 
+
+def cancelled(flag, button):
+    """Generator: a job under way, in which the view can be turned and nothing edited, and Esc."""
     # This one is to be cancelled, however slow the machine draws.
     bpy.context.scene.skinning_conversion.iterations = 1000
     before = census(), bpy.context.scene.frame_current
     click(button)
     yield job_is_past(0.05)
-    picture("2_reading")
+    picture("2_under_way")
     rotation = views()[0].spaces.active.region_3d.view_rotation.copy()
     main = region("WINDOW")
     x, y = main.x + main.width // 3, main.y + main.height // 3
@@ -100,6 +111,9 @@ def tests():
     picture("3_cancelled")
     passes("Esc leaves nothing behind")
 
+
+def converted(button):
+    """Generator: a job to its end."""
     chosen = bpy.context.scene.skinning_conversion
     chosen.iterations, chosen.bone_count, chosen.use_scene_range = 40, 12, False
     chosen.frame_start, chosen.frame_end = 10, 110
@@ -130,6 +144,9 @@ def tests():
     assert [ob.name for ob in bpy.context.view_layer.objects if ob.select_get()] == ["Flag"]
     passes(f"the result is there, E_RMS {skinned['skinning_e_rms']:.3f}")
 
+
+def adjusted(before):
+    """Generator: the finished job with another setting, undone and redone; before: what there was at first."""
     # Adjust Last Operation undoes, changes a setting and runs the operator again, blocking.
     bpy.context.window_manager.operators[-1].bone_count = 6
     with in_window():
@@ -150,12 +167,15 @@ def tests():
 
     press("Z", ctrl=True)
     yield after(0.5)
-    assert census() == before[0], "one undo must remove all"
+    assert census() == before, "one undo must remove all"
     press("Z", ctrl=True, shift=True)
     yield after(0.5)
     assert "Flag_skinned" in bpy.data.objects
     passes("one undo removes the result, redo brings it back")
 
+
+def error_shown():
+    """Generator: the button that colors the result, on and off, and the panel on the armature."""
     place = yield from press_button("skinning.show_error")
     yield after(0.5)
     picture("6_error")
@@ -166,6 +186,9 @@ def tests():
     yield after(0.3)
     picture("7_rig_active")
 
+
+def ended_from_elsewhere():
+    """Generator: jobs under way while Blender plays, undoes, deletes or opens something."""
     yield from new_flag()
     with in_window():
         bpy.ops.screen.animation_play()
@@ -206,8 +229,6 @@ def tests():
     yield idle
     assert not [ob for ob in bpy.data.objects if "Flag" in ob.name]
     passes("a deleted source ends the job")
-
-    yield from several()
 
 
 def several():

@@ -2,6 +2,8 @@
 """Inside Blender's window: vertices of a bent elbow are dragged with the mouse, put back, undone, and dragged while
 other vertices follow. Started by run.py."""
 
+from typing import NamedTuple
+
 import bpy
 import numpy as np
 from driver import (
@@ -60,6 +62,17 @@ def drag_to(start, end, steps=6):
     yield after(0.3)
 
 
+class Scene(NamedTuple):
+    """tool: running. start, end: of each drag, in the window. before, weights, size: of the mesh as it was posed."""
+
+    tool: drag_tool.DragTool
+    start: tuple[int, int]
+    end: tuple[int, int]
+    before: np.ndarray
+    weights: list
+    size: float
+
+
 def tests():
     enable(SKINNING_PT_fit_weights)
     yield from begin_with(bent_human_with_adjoining_bones)
@@ -68,9 +81,22 @@ def tests():
     size = max(body().dimensions)
     look_at(elbow, 0.35 * size)
     yield after(0.5)
-    before, weights, unlike = scenes.world_positions(body()), memberships(body()), look(views()[0], "WINDOW")
+    before, weights = scenes.world_positions(body()), memberships(body())
     picture("drag_1_posed")
+    tool = yield from pointed_at(elbow)
+    assert memberships(body()) == weights
+    start, end = on_screen(tool.region.place), on_screen(tool.region.predictions.mean(axis=0))
+    scene = Scene(tool, start, end, before, weights, size)
+    yield from cancelled(scene)
+    yield from undone(scene)
+    yield from with_neighbors(scene)
+    yield from ended(scene)
+    yield from interrupted(elbow, size, weights)
 
+
+def pointed_at(elbow):
+    """Generator: the tool begun, and the pointer over a vertex; returns the tool."""
+    unlike = look(views()[0], "WINDOW")
     yield from press_button("skinning.drag_vertex")
     yield lambda: drag_tool.running() is not None
     tool = drag_tool.running()
@@ -78,14 +104,16 @@ def tests():
     middle = on_screen(elbow)
     move(middle)
     yield lambda: tool.region is not None
-    assert memberships(body()) == weights
     yield after(0.3)
     picture("drag_2_pointed_at")
     yield looks_unlike(unlike, views()[0], "WINDOW")
     passes("the region of the vertex under the pointer is drawn")
+    return tool
 
-    start = on_screen(tool.region.place)
-    end = on_screen(tool.region.predictions.mean(axis=0))
+
+def cancelled(scene):
+    """Generator: a drag, and Esc."""
+    tool, start, end, before, weights, size = scene
     yield from drag_to(start, end)
     assert tool.dragging
     vertex = tool._drag.vertex
@@ -106,7 +134,12 @@ def tests():
     assert drag_tool.running() is tool
     passes("Esc puts the weights back exactly, and the tool goes on")
 
+
+def undone(scene):
+    """Generator: a drag to its end, undone, redone and undone."""
+    tool, start, end, _, weights, size = scene
     yield from drag_to(start, end)
+    vertex, landing = tool._drag.vertex, tool.region.landing
     event("LEFTMOUSE", "RELEASE", *end)
     yield lambda: not tool.dragging
     yield after(0.3)
@@ -125,6 +158,10 @@ def tests():
     yield lambda: memberships(body()) == weights
     passes("a drag is one undo step, and undo and redo do not end the tool")
 
+
+def with_neighbors(scene):
+    """Generator: a drag whose radius the wheel enlarges, confirmed."""
+    tool, start, end, before, _, size = scene
     yield after(0.3)
     yield from drag_to(start, end)
     for _ in range(9):
@@ -146,6 +183,10 @@ def tests():
     assert radius > 0
     passes(f"the wheel lets {len(moved)} vertices follow, and Enter confirms")
 
+
+def ended(scene):
+    """Generator: keys of other tools, and the tool's end."""
+    _, _, end, _, weights, _ = scene
     # What only moves the view passes, what edits does not.
     press("NUMPAD_1", *end)
     yield after(0.3)
@@ -159,7 +200,6 @@ def tests():
     press("Z", *end, ctrl=True)
     yield lambda: memberships(body()) == weights
     passes("right-click ends the tool without a step of its own")
-    yield from interrupted(elbow, size, weights)
 
 
 def interrupted(elbow, size, weights):

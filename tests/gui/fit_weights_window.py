@@ -88,7 +88,19 @@ def tests():
     yield after(0.5)
     picture("fit_1_posed")
     before = scenes.world_positions(body())
+    # A vertex at the elbow.
+    chosen = int(np.argmin(np.linalg.norm(before - np.array(elbow), axis=1)))
+    weights = weights_of(chosen)
+    yield from copied(before)
+    region = yield from moved(chosen, size)
+    yield from fitted(chosen, region, before, size)
+    yield from undone(chosen, region, weights)
+    yield from distance_left()
+    yield from show_weights()
 
+
+def copied(before):
+    """Generator: a posed copy of the mesh, which was at ``before``."""
     yield from press_button("skinning.start_weight_fit")
     yield after(0.5)
     assert bpy.context.view_layer.objects.active == copy()
@@ -97,9 +109,9 @@ def tests():
     picture("fit_2_copy")
     passes("the button makes a posed copy in place of the mesh, with the armature active in Pose Mode")
 
-    # A vertex at the elbow.
-    chosen = int(np.argmin(np.linalg.norm(before - np.array(elbow), axis=1)))
-    weights = weights_of(chosen)
+
+def moved(chosen, size):
+    """Generator: a vertex of the copy moved in Edit Mode; returns its reachable region."""
     with in_window():
         bpy.ops.object.mode_set(mode="EDIT")
         bpy.ops.ed.undo_push(message="Edit Mode")
@@ -126,19 +138,27 @@ def tests():
     assert set(own.bones) < set(region.bones)
     assert np.linalg.norm(region.landing - region.place) <= np.linalg.norm(own.landing - own.place)
     passes(f"the reachable region of {len(own.bones)} and {len(region.bones)} bones is drawn")
+    return region
 
+
+def fitted(chosen, region, before, size):
+    """Generator: the vertex alone comes as near to where it was moved as its region allows."""
     yield from press_button("skinning.fit_weights_to_pose", across=0.3)
     yield lambda: idle() and not posed_copies.copies_of(body(), bpy.context.scene)
     yield after(0.5)
     picture("fit_5_fitted")
     after_fit = scenes.world_positions(body())
-    moved = np.flatnonzero(np.linalg.norm(after_fit - before, axis=1) > 1e-5)
-    assert moved.tolist() == [chosen], moved
+    changed = np.flatnonzero(np.linalg.norm(after_fit - before, axis=1) > 1e-5)
+    assert changed.tolist() == [chosen], changed
     assert np.linalg.norm(after_fit[chosen] - region.landing) < 1e-4 * size
     assert bpy.context.view_layer.objects.active == rig()
     assert rig().mode == "POSE"
     passes(f"the button fits vertex {chosen} alone, from Edit Mode, and gives the armature back")
 
+
+def undone(chosen, region, weights):
+    """Generator: the fit undone and redone; weights: those of the vertex before it."""
+    after_fit = scenes.world_positions(body())
     press("Z", ctrl=True)
     yield lambda: bool(posed_copies.copies_of(body(), bpy.context.scene))
     yield after(1.0)
@@ -154,6 +174,9 @@ def tests():
     assert np.abs(scenes.world_positions(body()) - after_fit).max() < 1e-6
     passes("undo brings copy and weights back in one step, redo the fit")
 
+
+def distance_left():
+    """Generator: the error of the fit in color."""
     with in_window():
         bpy.ops.skinning.show_reachable(show=False)
         bpy.ops.skinning.show_fit_error()
@@ -162,7 +185,6 @@ def tests():
     assert views()[0].spaces.active.shading.color_type == "VERTEX"
     assert not reachable._view.shown
     passes("the distance left is shown in color")
-    yield from show_weights()
 
 
 def show_weights():

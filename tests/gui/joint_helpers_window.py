@@ -142,6 +142,20 @@ def show_bones(shown: bool) -> None:
 def tests():
     enable(SKINNING_PT_joint_helpers, SKINNING_PT_bone_links)
     yield from begin_with(person)
+    yield from linked()
+    yield from bulged()
+    yield from removed()
+    # The sidebar has no room for the panels of both.
+    switch_off()
+    enable(SKINNING_PT_joint_helpers, SKINNING_PT_bulge_bones)
+    yield from bulge_buttons()
+    if HUMAN.is_file():
+        yield from shoulder()
+        yield from on_skirt()
+
+
+def linked():
+    """Generator: links at the elbow, and twist bones along the forearm."""
     yield from open_tab("Skinning")
     look_at_arm()
     yield after(0.5)
@@ -163,6 +177,9 @@ def tests():
     assert np.abs(scenes.evaluated_positions(objects()[0]) - plain).max() > 0.02
     passes("the button adds links at the selected joint")
 
+
+def bulged():
+    """Generator: a biceps, raised and flat."""
     select(names()["upper"])
     with in_window():
         bpy.ops.skinning.add_bulge_bone(bone=names()["upper"], amount=0.5, angle_end=np.radians(90))
@@ -186,6 +203,9 @@ def tests():
     yield after(0.5)
     picture("joint_helpers_6_bones")
 
+
+def removed():
+    """Generator: all of it taken away, and two undos."""
     with in_window():
         bpy.ops.skinning.remove_bone_links("INVOKE_DEFAULT", all_joints=True)
         bpy.ops.ed.undo_push(message="Removed links")
@@ -202,9 +222,9 @@ def tests():
     assert objects()[1].mode == "POSE"
     passes("removing is undone")
 
-    # The sidebar has no room for the panels of both.
-    switch_off()
-    enable(SKINNING_PT_joint_helpers, SKINNING_PT_bulge_bones)
+
+def bulge_buttons():
+    """Generator: the buttons of the panel of bulges."""
     yield from begin_with(person)
     yield from open_tab("Skinning")
     select(names()["upper"])
@@ -217,9 +237,9 @@ def tests():
     yield lambda: not find_helpers(objects()[1])
     passes("buttons add and remove a bulge")
 
-    if not HUMAN.is_file():
-        return
-    # A shoulder, with the panel's button for the first of its bones.
+
+def shoulder():
+    """Generator: a raised arm, with the panel's button for the first of its bones."""
     yield from begin_with(person)
     yield from open_tab("Skinning")
     look_at(objects()[1].matrix_world @ objects()[1].data.bones["upperarm01.L"].head_local, 150, 5.0)
@@ -247,7 +267,9 @@ def tests():
     picture("joint_helpers_10_across")
     passes("clavicle and scapula follow the arm")
 
-    # A skirt that a leg pushes out.
+
+def on_skirt():
+    """Generator: a skirt that a leg pushes out."""
     yield from begin_with(skirt)
     yield from open_tab("Skinning")
     look_at(objects()[1].matrix_world @ Vector((0.5, -1.5, 0.5)), 50, 9.0)

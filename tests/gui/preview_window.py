@@ -91,7 +91,17 @@ def tests():
     enable(SKINNING_PT_preview)
     tube = yield from new_scene()
     assert shows()
+    yield from buttons()
+    on_this_gpu(tube)
+    yield from side_by_side()
+    yield from posed_and_played(tube)
+    yield from edited(tube)
+    yield from in_two_views()
+    yield from ended()
 
+
+def buttons():
+    """Generator: the panel's, one for each method."""
     yield from open_tab("Skinning")
     yield from press_button("mode='LBS'", across=0.2)
     yield after(0.5)
@@ -106,6 +116,9 @@ def tests():
     assert shows("CRS"), counts()
     passes("the panel's buttons switch between the methods")
 
+
+def on_this_gpu(tube):
+    """Positions read back from the GPU."""
     from tests.blender.gpu_readback import skinned_by_gpu
 
     matrices = bone_matrices(read_skin(bpy.context, tube), bpy.context.evaluated_depsgraph_get())
@@ -115,6 +128,9 @@ def tests():
         assert error < 1e-5, (method, error)
         passes(f"{method} on this GPU is {error:.1e} of the diagonal from core")
 
+
+def side_by_side():
+    """Generator: all methods at once, and the distance between them in color."""
     settings = bpy.context.window_manager.skinning_preview
     preview(mode="CRS", side_by_side=True)
     settings.show_centers, settings.spacing, settings.offset = True, 0.8, -0.1
@@ -135,6 +151,9 @@ def tests():
     assert shows("CRS"), counts()
     passes("side by side, centers, and distances in color")
 
+
+def posed_and_played(tube):
+    """Generator: the preview follows the armature."""
     rig = bpy.data.objects["Rig"]
     window().view_layer.objects.active = rig
     with in_window():
@@ -157,10 +176,14 @@ def tests():
     assert len({count for _, count in frames}) > 2
     assert shown().data is data, "posing and playback must not read the mesh again"
     passes("it follows the pose and playback, and sends only the bones")
-
     with in_window():
         bpy.ops.object.mode_set(mode="OBJECT")
     window().view_layer.objects.active = tube
+
+
+def edited(tube):
+    """Generator: the preview of a mesh that is edited, renamed, and brought back by undo."""
+    data = shown().data
     with in_window():
         bpy.ops.ed.undo_push(message="Posed")
         bpy.ops.object.mode_set(mode="EDIT")
@@ -193,6 +216,9 @@ def tests():
         assert np.allclose(shown().data.rest + shown().data.origin, moved, atol=1e-4) == same
     passes("it lives through modes, edits, undo and redo")
 
+
+def in_two_views():
+    """Generator: an area split in two."""
     with in_window():
         bpy.ops.screen.area_split(direction="VERTICAL", factor=0.5)
     yield after(0.5)
@@ -207,6 +233,9 @@ def tests():
     picture("preview_5_two_views")
     passes("it is in every view that shows overlays")
 
+
+def ended():
+    """Generator: whatever ends the preview leaves nothing in the view."""
     preview(mode="OFF")
     yield after(0.3)
     assert all(shows(area=area) for area in views())
