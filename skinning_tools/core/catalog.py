@@ -130,7 +130,7 @@ def read(path: Path) -> list[Entry]:
     ]
 
 
-def translations(entries: Iterable[Entry], context="") -> dict[str, str]:
+def translations(entries: Iterable[Entry], context: str = "") -> dict[str, str]:
     """By the text, the translations that hold in a context."""
     return {each.text: each.translation for each in entries if each.counts and each.context == context}
 

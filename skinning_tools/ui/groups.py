@@ -7,7 +7,7 @@ A panel joins a group by its ``bl_parent_id``.
 import bpy
 
 from ..blender import background
-from ..blender.character import armature_at, target_mesh
+from ..blender.character import armature_at, meshes_of, target_mesh
 from ..blender.control_points import SKIN_TYPES
 from ..blender.conversions import result_of
 from ..blender.job_checks import active_object
@@ -19,11 +19,13 @@ DEFORMATION = "SKINNING_PT_group_deformation"
 
 
 class _Group(SidebarPanel):
-    """nothing: shown in place of the panels while nothing is selected that they work on."""
+    """nothing: shown in place of the panels while nothing is selected that they work on. several: the next step if the
+    armature deforms several meshes, of which none is chosen."""
 
     always = True
     layout: bpy.types.UILayout
     nothing: str
+    several: str
     kinds: tuple[str, ...] = ("MESH",)
 
     def draw(self, context: bpy.types.Context) -> None:
@@ -36,7 +38,9 @@ class _Group(SidebarPanel):
             armature = armature_at(active)
             names = dict.fromkeys(ob.name for ob in (mesh_object or active, armature) if ob is not None)
             self.layout.label(text=", ".join(names), icon="OBJECT_DATA", translate=False)
-            draw_text(self.layout, context, self.next_step(mesh_object, armature), "FORWARD")
+            none_chosen = mesh_object is None and armature is not None and meshes_of(armature, context.view_layer)
+            step = self.several if none_chosen else self.next_step(mesh_object, armature)
+            draw_text(self.layout, context, step, "FORWARD")
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         raise NotImplementedError
@@ -46,6 +50,7 @@ class SKINNING_PT_group_animation(_Group, bpy.types.Panel):
     bl_label = "Animation to Bones"
     bl_idname = ANIMATION
     nothing = "Select a mesh that moves, or one with shape keys"
+    several = "Select one of the armature's meshes to solve for it. To clean weights, open Bind and Weights below"
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         if mesh_object is None:
@@ -68,6 +73,7 @@ class SKINNING_PT_group_weights(_Group, bpy.types.Panel):
     bl_idname = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
     nothing = "Select the meshes, then their armature"
+    several = "Choose one of the armature's meshes as Mesh below, to clean its weights"
     kinds = SKIN_TYPES
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
@@ -83,6 +89,7 @@ class SKINNING_PT_group_deformation(_Group, bpy.types.Panel):
     bl_idname = DEFORMATION
     bl_options = {"DEFAULT_CLOSED"}
     nothing = "Select a mesh with an armature"
+    several = "Add bone links, which change all meshes of the armature, or choose one of them below"
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         if armature is None or mesh_object is None:

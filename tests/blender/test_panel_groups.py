@@ -96,8 +96,15 @@ def test_a_rig_is_named_whole_from_either_of_its_objects(active):
     assert steps()[0][1].startswith("Bind the mesh below")
 
 
-def test_an_armature_alone_leads_to_binding():
+def test_an_armature_of_several_meshes_and_of_none():
     ob, rig = limb()
-    bpy.data.objects.remove(ob)
+    twin = ob.copy()
+    twin.data = ob.data.copy()
+    scenes.link(twin)
+    for each in (ob, twin):
+        each.select_set(False)
     bpy.context.view_layer.objects.active = rig
+    assert [texts[1] for texts in steps()] == [group.several for group in groups.registry]
+    for each in [each for each in bpy.data.objects if each != rig]:
+        bpy.data.objects.remove(each)
     assert "Bind and Weights" in steps()[0][1]

@@ -80,12 +80,7 @@ def bake(
     from ...core import rotation_centers as core
 
     begin = time.perf_counter()
-    skins = []
-    for ob in meshes:
-        skins.append(read_skin(context, ob))
-        check_even_scale(ob)
-        check_attributes_writable(ob)
-        _check_name(ob, attribute_name)
+    skins = [_read_bakeable(context, ob, attribute_name) for ob in meshes]
     check_one_character(list(meshes))
     if 0 < subdivision_epsilon < LEAST_EPSILON * (1 - 1e-6):
         raise BadSettings(
@@ -93,7 +88,6 @@ def bake(
         )
     placements = [np.eye(4), *(to_mesh(meshes[0], ob) for ob in meshes[1:])]
     label = skins[0].label if len(skins) == 1 else f"the meshes {names_text(meshes)}"
-
     used = [replace(skin, rest=shape_of(context, skin.object, rest_shape, skin.rest)) for skin in skins]
 
     def work(progress: Progress) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[str]]:
@@ -133,6 +127,15 @@ def bake(
     notes = [] if rest_shape == CURRENT else [_shape_note(context, *each) for each in zip(skins, placed, strict=True)]
     told = tuple(filter(None, notes))
     return Bake(tuple(meshes), count, tuple(records), time.perf_counter() - begin, told)
+
+
+def _read_bakeable(context: bpy.types.Context, mesh_object: bpy.types.Object, attribute_name: str) -> Skin:
+    """Raises SkinningError if centers of the mesh cannot be found, or not be stored under that name."""
+    skin = read_skin(context, mesh_object)
+    check_even_scale(mesh_object)
+    check_attributes_writable(mesh_object)
+    _check_name(mesh_object, attribute_name)
+    return skin
 
 
 def shape_of(

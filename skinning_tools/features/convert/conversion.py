@@ -176,16 +176,12 @@ def _convert(
     if settings.as_clips:
         record |= clips_record(context.scene, settings, clips, meter)
     record |= {"seconds": seconds, "settings": asdict(solver)}
-    if free_e_rms is not None:
-        record["free_e_rms"] = free_e_rms
-    if settings.rotation_limits:
-        record["limit_margin"] = settings.limit_margin
-    if settings.importance:
-        record["importance"] = settings.importance
-    if keys is not None:
-        record["keys"] = {**keys._asdict(), "tolerance": settings.key_tolerance}
-    if notes:
-        record["notes"] = list(notes)
+    # What a conversion has only with some settings.
+    reduced = keys and {**keys._asdict(), "tolerance": settings.key_tolerance}
+    limited = settings.limit_margin if settings.rotation_limits else None
+    given = {"free_e_rms": free_e_rms, "limit_margin": limited, "keys": reduced}
+    record |= {name: value for name, value in given.items() if value is not None}
+    record |= {name: value for name, value in (("importance", settings.importance), ("notes", list(notes))) if value}
     _write_figures(objects, rig, record)
     return Conversion(rig, meter, record, seconds, notes)
 

@@ -64,6 +64,20 @@ class Written:
     driver_count: int
     preserve_volume: tuple[str, ...]
 
+    @classmethod
+    def of(cls, mesh_object: bpy.types.Object, armature: bpy.types.Object, record: Record, drivers: int) -> "Written":
+        supports = record.supports
+        return cls(
+            mesh_object,
+            armature,
+            tuple(name for support in supports for name in support.keys),
+            tuple(support.group for support in supports),
+            tuple(support.group for support in supports if support.painted),
+            tuple(name for support in supports for name in support.attributes),
+            drivers,
+            tuple(dict.fromkeys(record.preserve_volume)),
+        )
+
     @property
     def shape_key_count(self) -> int:
         return len(self.shape_keys)
@@ -166,17 +180,7 @@ def write_eigenskin(
             show()
             undo.pop_all()
     mesh.update()
-    supports = record.supports
-    return Written(
-        mesh_object,
-        armature,
-        tuple(name for support in supports for name in support.keys),
-        tuple(support.group for support in supports),
-        tuple(support.group for support in supports if support.painted),
-        tuple(name for support in supports for name in support.attributes),
-        network.driver_count,
-        tuple(dict.fromkeys(record.preserve_volume)),
-    )
+    return Written.of(mesh_object, armature, record, network.driver_count)
 
 
 def remove_eigenskin(mesh_object: bpy.types.Object) -> int:

@@ -62,7 +62,9 @@ def _read_records(armature: bpy.types.Object) -> dict[str, DrivenRecord]:
             continue
         record = read_record(bone, DRIVEN, DrivenRecord)
         if record is None or len(record.coefficients) != _CHANNELS * len(PRODUCTS) * len(record.joints):
-            raise BadScene(f'What drives the bone "{bone.name}" is damaged. Remove the helper bones, and add them again')
+            raise BadScene(
+                f'What drives the bone "{bone.name}" is damaged. Remove the helper bones, and add them again'
+            )
         check_bones(armature, record.joints, "BONE_GONE")
         records[bone.name] = record
     return records

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...blender import actions, background
 from ...blender.armatures import check_armature
-from ...blender.bone_weights import read_bone_weights
+from ...blender.bone_weights import BoneWeights, read_bone_weights
 from ...blender.preconditions import object_label
 from ...blender.put_back import put_back_on_failure
 from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
@@ -50,19 +50,11 @@ def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None
     the file. Bones without weights keep their motion. Connected bones, and with ``rotation_only`` all bones with a
     parent, stay at their joints. Raises SkinningError, and then changes nothing.
     """
-    from ...core.decomposition.partial_transforms import solve_transforms as solve
-
     begin, settings = time.perf_counter(), MotionSettings(**given)
     parts = parts_of(context, active, settings.armature, settings.target, weighted=True, writes_weights=False)
     check_target(parts)
     weights = read_bone_weights(parts.mesh, parts.armature)
-    used = np.flatnonzero(np.bincount(weights.bones[weights.weights > 0], minlength=len(weights.names)))
-    if not len(used):
-        raise BadWeights(
-            f'No vertex of {object_label(parts.mesh)} has weights of a deforming bone of "{parts.armature.name}". '
-            "Assign weights, or solve for them"
-        )
-    names = [weights.names[index] for index in used]
+    names, rows = _used_bones(parts, weights)
     chains = chain_parents(parts.armature, names)
     missing = missing_chains(parts.armature, names) if settings.bone_kind == "AFFINE" else []
     if missing:
@@ -71,28 +63,9 @@ def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None
     if settings.bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
         check_even_scale(parts.mesh)
     reading = yield from read_parts(context, parts, settings, names, weights)
-    place = np.zeros(len(weights.names), np.int32)
-    place[used] = np.arange(len(used))
     held = [_stays(parts.armature.data.bones[chains.get(name, name)], settings.rotation_only) for name in names]
     problem = joint_problem(parts, reading, names, chains, held)
-    rest, bones = rest_positions(parts.mesh.data), place[weights.bones]
-    rows = np.where(weights.weights > 0, bones, 0)
-    solving = background.run_in_worker(
-        lambda progress: solve(
-            reading.animation,
-            rest,
-            rows,
-            weights.weights,
-            len(problem.names),
-            settings.bone_kind,
-            bone_axes=problem.axes,
-            unscaled=problem.unscaled,
-            joints=problem.joints,
-            given=problem.given,
-            fixed=problem.fixed,
-            progress=progress,
-        )
-    )
+    solving = _solving(reading, rest_positions(parts.mesh.data), rows, weights.weights, problem, settings.bone_kind)
     transforms = (yield from background.part_of(solving, 0.4, 0.7, "Solving the motion"))[:, : len(names)]
     chains |= {spec.adopts: spec.name for spec in missing}
     wanted = WantedPoses(
@@ -121,12 +94,48 @@ def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None
         *bare_notes(parts.mesh, weights),
         *_notes(int(np.count_nonzero(unscaled)), bool(sheared), turned),
     ]
-    done = f'motion of {counted(len(names), "bone")} over {counted(len(times), "frame")} in the action "{action.name}"'
     left_behind = _left_behind(parts, reading, problem)
     if left_behind:
         notes.append(f"{left_behind}, which bones at their joints cannot follow")
+    done = f'motion of {counted(len(names), "bone")} over {counted(len(times), "frame")} in the action "{action.name}"'
     ways = _ways(parts, problem, len(names), settings, bool(left_behind))
     return finished(parts, "Motion", done, reading, meter_before, meter, begin, notes, ways)
+
+
+def _solving(
+    reading: Reading, rest: np.ndarray, rows: np.ndarray, weights: np.ndarray, problem: "JointProblem", bone_kind: str
+) -> background.Steps:
+    """Generator: the core's solve_transforms in a worker; rows, weights (N, K): of the vertices ``rest`` (N, 3)."""
+    from ...core.decomposition.partial_transforms import solve_transforms as solve
+
+    return background.run_in_worker(
+        lambda progress: solve(
+            reading.animation,
+            rest,
+            rows,
+            weights,
+            len(problem.names),
+            bone_kind,
+            bone_axes=problem.axes,
+            unscaled=problem.unscaled,
+            joints=problem.joints,
+            given=problem.given,
+            fixed=problem.fixed,
+            progress=progress,
+        )
+    )
+
+
+def _used_bones(parts: Parts, weights: BoneWeights) -> tuple[list[str], np.ndarray]:
+    """The bones with weights, and the indices of ``weights.bones`` among them, 0 in unused slots. Raises BadWeights."""
+    used = np.unique(weights.bones[weights.weights > 0])
+    if not len(used):
+        raise BadWeights(
+            f'No vertex of {object_label(parts.mesh)} has weights of a deforming bone of "{parts.armature.name}". '
+            "Assign weights, or solve for them"
+        )
+    rows = np.where(weights.weights > 0, np.searchsorted(used, weights.bones), 0).astype(np.int32)
+    return [weights.names[index] for index in used], rows
 
 
 def check_target(parts: Parts) -> None:

@@ -4,6 +4,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
@@ -21,6 +22,9 @@ from ...blender.weight_tools import forget_figures, group_mask, out_of_edit_mode
 from ...blender.wording import counted
 from ...core.errors import BadSettings, SkinningError
 from ...core.progress import Progress
+
+if TYPE_CHECKING:
+    from ...core.binding.types import Body
 
 # The default limit of influences, unless the mesh has more.
 USUAL_INFLUENCES = 4
@@ -48,6 +52,15 @@ class Smoothed(Result):
             Figure("Vertices smoothed", self.changed),
             Figure("Largest change", self.largest, "{:.4f}"),
         ]
+
+
+def _read(ob: bpy.types.Object, first: bpy.types.Object, keep_creases: bool) -> tuple["Body", np.ndarray, BoneWeights]:
+    """The body in the space of ``first``, its edges (E,) bool that stop smoothing, and its weights."""
+    with out_of_edit_mode(ob):
+        body = read_body(ob, first)
+        creased = keep_creases and ob.type == "MESH"
+        creases = creased_edges(ob.data) if creased else np.zeros(len(body.edges), bool)
+        return body, creases, read_bone_weights(ob, armature_of(ob))
 
 
 def check_smoothable(context: bpy.types.Context, meshes: Sequence[bpy.types.Object]) -> None:
@@ -80,14 +93,7 @@ def smooth(
 
     begin = time.perf_counter()
     check_smoothable(context, meshes)
-    parts = []
-    for ob in meshes:
-        with out_of_edit_mode(ob):
-            body = read_body(ob, meshes[0])
-            with_creases = keep_creases and ob.type == "MESH"
-            creases = creased_edges(ob.data) if with_creases else np.zeros(len(body.edges), bool)
-            parts.append((body, creases, read_bone_weights(ob, armature_of(ob))))
-    bodies, creases, stored = zip(*parts, strict=True)
+    bodies, creases, stored = zip(*(_read(ob, meshes[0], keep_creases) for ob in meshes), strict=True)
     # If the group is only in one mesh, the rims would separate.
     locked = np.any([before.locked for before in stored], axis=0)
     befores = [replace(before, locked=locked) for before in stored]
