@@ -163,10 +163,16 @@ def draw_vertex_group(
 
 
 def draw_rows(layout: bpy.types.UILayout, rows: list[tuple[str, str]]) -> None:
-    grid = layout.grid_flow(row_major=True, columns=2, even_columns=True)
-    for name, value in rows:
-        grid.label(text=translated(name))
-        grid.label(text=translated(value), translate=False)
+    """Names and values in two columns, as wide as their longest texts need."""
+    shown = [(translated(name), translated(value)) for name, value in rows]
+    if not shown:
+        return
+    names, values = (max(map(len, texts)) for texts in zip(*shown, strict=True))
+    column, share = layout.column(), names / (names + values)
+    for name, value in shown:
+        row = column.split(factor=min(max(share, 0.35), 0.65))
+        row.label(text=name, translate=False)
+        row.label(text=value, translate=False)
 
 
 def named_row(layout: bpy.types.UILayout, name: str) -> bpy.types.UILayout:
