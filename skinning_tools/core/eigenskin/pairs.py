@@ -92,7 +92,7 @@ def pair_trial(
     centers = pair_centers(first, second, one, other, most)
     features = pair_features(first, second, centers, one, other)
     masked = residuals * mask[:, None].astype(residuals.dtype)
-    grams = _gram(residuals, masked), _gram(masked, masked)
+    grams = inner_products(residuals, masked), inner_products(masked, masked)
     chosen, lowest = None, np.inf
     for solver, smoother, others in _fits(first, second, centers, features):
         error = -_explained(others, *grams)
@@ -133,6 +133,7 @@ def _explained(smoother: np.ndarray, once: np.ndarray, twice: np.ndarray) -> flo
     return float(2 * np.vdot(smoother, once) - np.vdot(smoother.T @ smoother, twice))
 
 
-def _gram(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def inner_products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(M, M) of the displacements ``first`` and ``second`` (M, n, 3)."""
     rows = [part.reshape(len(part), -1).astype(np.float64) for part in (first, second)]
     return dense.product(rows[0], rows[1].T)
