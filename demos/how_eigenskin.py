@@ -65,7 +65,7 @@ def draw_supports(path: Path, body: Character, model) -> Path:
         draw_surface(axes, VIEW, body.rig.rest, body.triangles, colors)
         fit(axes, VIEW, body.rig.rest)
         axes.set_title(f"{joint}: {100 * len(support.vertices) / model.vertex_count:.0f} % of the skin", loc="center")
-    most = int(model.components_per_vertex().max())
+    most = int(sum(len(support.components) * (support.mask > 0) for support in model.supports).max())
     print(f"{len(model.supports)} supports, at most {most} components a vertex")
     return save(figure, path)
 

@@ -118,13 +118,6 @@ class EigenSkin:
             start = end
         return result
 
-    def components_per_vertex(self) -> np.ndarray:
-        """(N,) how many components each vertex is in."""
-        counts = np.zeros(self.vertex_count, int)
-        for support in self.supports:
-            counts[support.vertices] += len(support.components)
-        return counts
-
 
 @dataclass(frozen=True, eq=False)
 class ExampleErrors:

@@ -113,3 +113,8 @@ def rest_metric_error(displacements: np.ndarray, model, rotations: np.ndarray) -
         part - model.displacements(values) for part, values in zip(displacements, model.values(rotations), strict=True)
     ]
     return float(np.linalg.norm(left) / np.linalg.norm(displacements))
+
+
+def components_per_vertex(model) -> np.ndarray:
+    """(N,) how many components each vertex is in."""
+    return sum(len(support.components) * (support.mask > 0) for support in model.supports)
