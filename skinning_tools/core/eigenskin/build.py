@@ -17,6 +17,7 @@ from .observations import Observations, observations_of
 from .pair_search import PairSearch
 from .pairs import inner_products
 from .pose_space import REST, PoseSpace, hinge_axis
+from .posed_values import PosedRegion
 from .supports import limited_masks, normals_mask, strengths, support_mask
 from .types import BadExamples, EigenSkinSettings, Examples, Rig
 
@@ -102,7 +103,17 @@ class _Builder:
             name = self.rig.joint_names[joint]
             wanted = support_mask(strength, self.settings.support_threshold, self.rounding)
             normals = normals_mask(observed[..., 3:], self.settings.support_threshold)
-            draft = JointDraft(name, (joint,), region, observed, strength, wanted, normals, self.spaces[joint])
+            draft = JointDraft(
+                name,
+                (joint,),
+                region,
+                observed,
+                strength,
+                wanted,
+                normals,
+                self.spaces[joint],
+                self._posed(joint, region),
+            )
             if name in self.painted:
                 draft.wanted = np.where(strength > 0, self.painted[name][region], 0.0)
                 draft.wanted_normals = self.painted[name][region]
@@ -151,6 +162,13 @@ class _Builder:
         required = np.concatenate([REST[None], alone])
         centers = required if len(alone) == len(rotations) else chosen_centers(required, rotations, most)
         return PoseSpace(centers, axis, self.settings.radius or RADIUS)
+
+    def _posed(self, joint: int, region: np.ndarray) -> PosedRegion | None:
+        """The vertices ``region`` (n,) in the examples of a joint; None where other joints pose them too."""
+        if self.observations.several.any():
+            return None
+        matrices = self.observations.matrices[self.observations.moving[:, joint]]
+        return PosedRegion(self.rig.rest[region], self.rig.bones[region], self.rig.weights[region], matrices)
 
     def pair_search(self) -> PairSearch:
         return PairSearch(

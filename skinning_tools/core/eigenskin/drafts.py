@@ -3,6 +3,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -11,10 +12,12 @@ from .fewer import Fitted
 from .model import NormalBasis, Support
 from .pairs import PairTrial, pair_features
 from .pose_space import PoseSpace
+from .posed_values import PosedRegion
 from .types import LARGEST_SLIDER
 
-# Poses that the components are to suit: all over the joint's range.
-_PREDICTED = 1500
+# Poses that the components are to suit: all over the joint's range. The quadratic functions of a ball are worth nearly
+# the same: with a tenth of these poses it would be chance which of them few components hold.
+_PREDICTED = 20000
 
 # The number of poses that are searched for the largest value of a component; how far they go beyond the range of the
 # examples, as a share of its half width; and by which factor a slider reaches beyond the largest value.
@@ -50,9 +53,10 @@ class Draft(ABC):
     normal_count: int = field(init=False, default=0)
 
     def basis(self) -> Basis:
-        return eigendisplacements(_masked(self.observed[..., _SHAPES], self.mask), self._prediction())
+        return eigendisplacements(_masked(self.observed[..., _SHAPES], self.mask), self.prediction)
 
-    def _prediction(self) -> np.ndarray | None:
+    @cached_property
+    def prediction(self) -> np.ndarray | None:
         """(S, M) what takes the observations to the displacements that the components are to suit; None for the
         observations themselves."""
         return None
@@ -67,8 +71,8 @@ class Draft(ABC):
         """(B, …) the basis weights that give ``values`` (M, …) at the observations, and nothing at rest."""
 
     def _weights(self, coordinates: np.ndarray, vectors: np.ndarray, part: slice, mask: np.ndarray) -> np.ndarray:
-        """(B, k) the basis weights of components ``vectors`` (k, m, 3), ``coordinates`` (M, k) at the observations.
-        part: of the signals, and mask (n,): what they are components of."""
+        """(B, k) the basis weights of components ``vectors`` (k, m, 3), whose ``coordinates`` (M, k) the observations
+        have. part: of the signals, and mask (n,): what they are components of."""
         return self.solved(coordinates)
 
     @abstractmethod
@@ -122,10 +126,11 @@ class Draft(ABC):
 
 @dataclass(eq=False)
 class JointDraft(Draft):
-    """A support of one joint. observed: at the centers of ``known`` but the rest pose. fitted: fewer functions than
-    these, if there are."""
+    """A support of one joint. observed: at the centers of ``known`` but the rest pose. posed: its vertices there, if
+    that is known. fitted: fewer functions than these, if there are."""
 
     known: PoseSpace
+    posed: PosedRegion | None = None
     fitted: Fitted | None = None
 
     @property
@@ -133,7 +138,8 @@ class JointDraft(Draft):
         """Of the joint's functions."""
         return self.known if self.fitted is None else self.fitted.space
 
-    def _prediction(self) -> np.ndarray:
+    @cached_property
+    def prediction(self) -> np.ndarray:
         """At poses all over the joint's range."""
         return self.space.features(self.known.samples(_PREDICTED)) @ self.solved(np.eye(len(self.observed)))
 
@@ -144,6 +150,11 @@ class JointDraft(Draft):
     def solved(self, values: np.ndarray) -> np.ndarray:
         """Exact at the observations, or with fewer functions as close as these come."""
         return self.known.weights(values) if self.fitted is None else self.fitted.weights(values)
+
+    def _weights(self, coordinates: np.ndarray, vectors: np.ndarray, part: slice, mask: np.ndarray) -> np.ndarray:
+        if self.posed is None or part != _SHAPES:
+            return self.solved(coordinates)
+        return self.solved(self.posed.values(_masked(self.observed[..., part], mask), vectors, mask > 0))
 
     def _sampled_features(self, spaces: dict[int, PoseSpace]) -> np.ndarray:
         return self.space.features(_sampled_rotations(self.known))

@@ -23,8 +23,3 @@ RIDGE = 1e-8
 def radial(spreads: np.ndarray, radius: float) -> np.ndarray:
     """exp(−(spread / radius)²): of ``spreads`` (…), chords of rotations or angles of a hinge."""
     return np.exp(-((spreads / radius) ** 2))
-
-
-def quadratic(distances: np.ndarray) -> np.ndarray:
-    """(q · p)² of the quaternions of two rotations, ``distances`` (…) radians apart."""
-    return np.cos(0.5 * distances) ** 2

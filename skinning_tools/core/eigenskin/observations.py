@@ -13,11 +13,12 @@ from .types import BadExamples, Examples, Rig
 
 @dataclass(eq=False)
 class Observations:
-    """rotations (E, J, 4); moving (E, J) bool: joints that are posed; signals (E, N, C) float32: displacements of the
-    rest pose, and the normals' corrections where there are any."""
+    """rotations (E, J, 4); moving (E, J) bool: joints that are posed; matrices (E, P, 3, 4) of the bones; signals
+    (E, N, C) float32: displacements of the rest pose, and the normals' corrections where there are any."""
 
     rotations: np.ndarray
     moving: np.ndarray
+    matrices: np.ndarray
     signals: np.ndarray
 
     @property
@@ -52,7 +53,7 @@ def observations_of(
     )
     names = [examples.names[index] for index in chosen]
     _note_damped(mapped, names, notes)
-    observed = Observations(examples.rotations[chosen], moving[chosen], mapped.values)
+    observed = Observations(examples.rotations[chosen], moving[chosen], examples.matrices[chosen], mapped.values)
     return _merged(observed, names, notes), notes
 
 
@@ -88,7 +89,7 @@ def _merged(observations: Observations, names: list[str], notes: list[str]) -> O
         return observations
     signals = observations.signals
     means = np.stack([signals[groups == group].mean(axis=0) for group in range(len(kept))])
-    return Observations(rotations[kept], moving[kept], means)
+    return Observations(rotations[kept], moving[kept], observations.matrices[kept], means)
 
 
 def _listed(names: list[str], most: int = 4) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import quaternions
-from .interpolation import QUADRATIC, RADIUS, RIDGE, quadratic, radial
+from .interpolation import QUADRATIC, RADIUS, RIDGE, radial
 
 REST = np.array([1.0, 0.0, 0.0, 0.0])
 
@@ -42,10 +42,14 @@ class PoseSpace:
     def features(self, rotations: np.ndarray) -> np.ndarray:
         """(F, M) the covariance of a function at ``rotations`` (F, 4) and at each center, before it is known to be zero
         at rest."""
-        distances = self.distances(rotations)
-        spreads = 2 * np.sin(0.5 * distances) if self.axis is None else distances
+        if self.axis is None:
+            quadratic = (rotations @ self.centers.T) ** 2
+            spreads = 2 * np.sqrt(np.maximum(1 - quadratic, 0.0))
+        else:
+            spreads = self.distances(rotations)
+            quadratic = np.cos(0.5 * spreads) ** 2
         share, other = self.shares
-        return share * radial(spreads, self.radius) + other * quadratic(distances)
+        return share * radial(spreads, self.radius) + other * quadratic
 
     @property
     def shares(self) -> tuple[float, float]:
