@@ -16,8 +16,9 @@ from .posed_values import PosedRegion
 from .types import LARGEST_SLIDER
 
 # Poses that the components are to suit: all over the joint's range. The quadratic functions of a ball are worth nearly
-# the same: with a tenth of these poses it would be chance which of them few components hold.
-_PREDICTED = 20000
+# the same: with a tenth of these poses it would be chance which of them few components hold. There are fewer, but so
+# many at least, where the poses times the examples would be more than the last number.
+_PREDICTED, _LEAST_PREDICTED, _ELEMENTS = 20_000, 1500, 1_000_000
 
 # The number of poses that are searched for the largest value of a component; how far they go beyond the range of the
 # examples, as a share of its half width; and by which factor a slider reaches beyond the largest value.
@@ -141,7 +142,9 @@ class JointDraft(Draft):
     @cached_property
     def prediction(self) -> np.ndarray:
         """At poses all over the joint's range."""
-        return self.space.features(self.known.samples(_PREDICTED)) @ self.solved(np.eye(len(self.observed)))
+        examples = len(self.observed)
+        count = min(_PREDICTED, max(_LEAST_PREDICTED, _ELEMENTS // examples))
+        return self.space.features(self.known.samples(count)) @ self.solved(np.eye(examples))
 
     @property
     def natural_count(self) -> int:
