@@ -92,8 +92,8 @@ def show_components(tables: Tables) -> None:
         "Error over components",
         f"One joint of the human rig at its examples: {steps} about one axis (elbow, knee: 6 examples) or each of "
         "three (shoulder, hip: 18). Optimum: the singular value decomposition of the whole mesh, without threshold. "
-        "Rest pose: the error where components are added, which their choice minimizes. In the pose: the visible error, "
-        "which their values minimize. "
+        "Rest pose: the error where components are added, which their choice minimizes. In the pose: the visible "
+        "error, which their values minimize. "
         "Last row: the paper's figure 7, a thumb with soft tissue; ours: *Thumb of soft tissue*.",
         *("joint", *map(str, range(MOST + 1))),
     )
