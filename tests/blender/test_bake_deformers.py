@@ -109,8 +109,9 @@ def by_table(table, helper, rig) -> np.ndarray:
         joint = next(each for each in table["joints"] if each["name"] == name)
         at_rest = np.linalg.inv(np.array(rig.data.bones[joint["parent"]].matrix_local)) @ rest[name]
         turned = np.linalg.inv(np.array(bones[joint["parent"]].matrix)) @ np.array(bones[name].matrix)
-        parts = dict(zip("wxyz", Matrix(np.linalg.inv(at_rest) @ turned).to_quaternion(), strict=True))
-        products += [parts[first] * parts[second] for first, second in table["products"]]
+        quaternion = np.array(Matrix(np.linalg.inv(at_rest) @ turned).to_quaternion())
+        parts = dict(zip("xyz", np.copysign(1.0, quaternion[0]) * quaternion[1:], strict=True))
+        products += [np.prod([parts[letter] for letter in text]) for text in table["products"]]
     local = Quaternion((1.0, *np.array(helper["rotation"]) @ products)).normalized().to_matrix().to_4x4()
     local.translation = np.array(helper["location"]) @ products
     parent = helper["parent"]
@@ -136,7 +137,7 @@ def test_driven_helpers_imitate_more_without_scripts_and_are_removed_again(tube,
     assert found > by_weights + 0.1
     refusals.finished("save_helper_table", filepath=str(tmp_path / "helpers.json"))
     table = json.loads((tmp_path / "helpers.json").read_text("utf-8"))
-    assert (table["schema"], table["schema_version"]) == ("skinning_tools.driven_helpers", 1)
+    assert (table["schema"], table["schema_version"]) == ("skinning_tools.driven_helpers", 2)
     assert [each["name"] for each in table["helpers"]] == helpers
     for each in table["helpers"]:
         np.testing.assert_allclose(rig.pose.bones[each["name"]].matrix, by_table(table, each, rig), atol=1e-5)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Helper bones that joints move by drivers, in simple expressions, which Blender computes without Python.
 
-A helper's location, and the x y z of its quaternion (1, x, y, z), which Blender normalizes, are sums over the products
-of its joints' quaternion components. Blender cuts longer expressions: what does not fit into one is in custom
-properties of the helper, one for each part. The variables read a joint's rotation against its parent directly from the
-bone: an array of features that all helpers share would be read through paths, and is ten times slower. A bone that
-does not hang from its joint's parent, as on generated rigs, passes its rotation on to a bone that does.
+A helper's location, and the x y z of its quaternion (1, x, y, z), which Blender normalizes, are sums over products of
+components of its joints' quaternions. The variables read a joint's rotation against its parent directly from the bone:
+Blender takes as long for any other variable, so nothing that helpers could share would be faster. A bone that does not
+hang from its joint's parent, as on generated rigs, passes its rotation on to a bone that does.
 """
 
 from collections.abc import Sequence
@@ -15,10 +14,9 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
-from ..actions import bone_path
 from ..armatures import NewBone
 from ..data_blocks import free_name
-from ..drivers import new_driver, read_property, read_rotation
+from ..drivers import new_driver, read_rotation
 from ..records import write_record
 from .bones import make_helper_bones, taken_names
 from .records import AIM, SKIN, SOLVED, BoneRecord, mark_made_animation, next_number
@@ -28,12 +26,7 @@ if TYPE_CHECKING:
 
 HELPER_PREFIX, AIM_PREFIX = "HLP-", "MCH-"
 # On a helper's bone: its DrivenRecord.
-DRIVEN = "skinning_driven"
-# Blender cuts expressions above 255 characters.
-_LONGEST = 250
-# Variables of each of a helper's joints; the names of parts of sums.
-_NAMES = ("wxyz", "abcd", "efgh", "ijkl", "mnop")
-_PART = "sum_{0}{1}"
+DRIVEN = "skinning_driven_by"
 # The length of a helper relative to its carrier.
 _LENGTH = 0.3
 _CHANNELS = (*(("location", axis) for axis in range(3)), *(("rotation_quaternion", axis + 1) for axis in range(3)))
@@ -50,33 +43,19 @@ class DrivenRecord:
 
 @dataclass(frozen=True, eq=False)
 class DrivenPlan:
-    """specs: the bones to make. names: of the helpers, in their order. sources: the bones whose local rotation is that
-    of each joint. copies: the bones that copy the rotation of a joint, by name. expressions: for each helper and
-    channel the parts of the sum, the last of which is the channel's own. records: of the helpers."""
+    """specs: the bones to make. names: of the helpers, in their order; records: what moves each. copies: the bones that
+    copy the rotation of a joint, by name."""
 
     specs: list[tuple[NewBone, BoneRecord]]
     names: tuple[str, ...]
-    sources: list[tuple[str, ...]]
-    copies: dict[str, str]
-    expressions: list[list[list[str]]]
     records: list[DrivenRecord]
+    copies: dict[str, str]
 
 
-def rounded(
-    armature: bpy.types.Object, bone_names: Sequence[str], helpers: "Sequence[DrivenHelper]"
-) -> "list[DrivenHelper]":
+def rounded(helpers: "Sequence[DrivenHelper]") -> "list[DrivenHelper]":
     """The helpers with the coefficients that the drivers have."""
-    found = []
-    for helper in helpers:
-        along = _axes(armature.data.bones[bone_names[helper.carrier]])
-        numbers = np.vectorize(lambda number: float(_text(number)), otypes=[float])(helper.coefficients @ along)
-        found.append(replace(helper, coefficients=numbers @ along.T))
-    return found
-
-
-def _axes(carrier: bpy.types.Bone) -> np.ndarray:
-    """(6, 6): from shift and rotation along the axes of the bone to those of the armature."""
-    return np.kron(np.eye(2), np.array(carrier.matrix_local, dtype=np.float64)[:3, :3])
+    numbers = np.vectorize(lambda number: float(_text(number)), otypes=[float])
+    return [replace(helper, coefficients=numbers(helper.coefficients)) for helper in helpers]
 
 
 def plan_driven_bones(
@@ -90,7 +69,7 @@ def plan_driven_bones(
     (P,). Changes nothing."""
     taken = taken_names(armature, meshes)
     data, number = armature.data, next_number(armature, meshes)
-    specs, names, sources, expressions, records = [], [], [], [], []
+    specs, names, records = [], [], []
     copies: dict[str, str] = {}
     source_of: dict[int, str] = {}
     digits = max(2, len(str(len(helpers))))
@@ -109,8 +88,7 @@ def plan_driven_bones(
                 matrix = np.array(data.bones[name].matrix_local, dtype=np.float64)
                 added.append(NewBone(made, above, matrix, data.bones[name].length, False))
         matrix = np.eye(4)
-        matrix[:3, :3] = np.array(carrier.matrix_local, dtype=np.float64)[:3, :3]
-        matrix[:3, 3] = helper.center
+        matrix[:3, :3], matrix[:3, 3] = helper.axes, helper.center
         name = free_name(taken, f"{HELPER_PREFIX}{carrier.name.removeprefix(HELPER_PREFIX)}_{index + 1:0{digits}}")
         taken.add(name)
         names.append(name)
@@ -118,12 +96,9 @@ def plan_driven_bones(
         record = BoneRecord(SOLVED, number + index if added else 0, SKIN)
         specs += [(spec, BoneRecord(SOLVED, number + index, AIM)) for spec in added]
         specs.append((NewBone(name, carrier.name, matrix, _LENGTH * carrier.length, True), record))
-        sources.append(tuple(source_of[joint] for joint in helper.joints))
-        own_axes = (helper.coefficients @ _axes(carrier)).T
-        expressions.append([_parts(numbers) for numbers in own_axes])
-        written = tuple(float(_text(number)) for number in own_axes.ravel())
-        records.append(DrivenRecord(sources[-1], written))
-    return DrivenPlan(specs, tuple(names), sources, copies, expressions, records)
+        own_sources = tuple(source_of[joint] for joint in helper.joints)
+        records.append(DrivenRecord(own_sources, tuple(helper.coefficients.T.ravel().tolist())))
+    return DrivenPlan(specs, tuple(names), records, copies)
 
 
 def make_driven_bones(context: bpy.types.Context, armature: bpy.types.Object, plan: DrivenPlan) -> None:
@@ -134,75 +109,51 @@ def make_driven_bones(context: bpy.types.Context, armature: bpy.types.Object, pl
         constraint.target, constraint.subtarget = armature, name
     if armature.animation_data is None and plan.names:
         mark_made_animation(armature, plan.names[0])
-    for name, sources, channels, record in zip(plan.names, plan.sources, plan.expressions, plan.records, strict=True):
+    for name, record in zip(plan.names, plan.records, strict=True):
         write_record(armature.data.bones[name], DRIVEN, record)
-        bone = armature.pose.bones[name]
-        parts = {
-            _PART.format("xyzuvw"[channel], place): text
-            for channel, texts in enumerate(channels)
-            for place, text in enumerate(texts[:-1])
-        }
-        for key, text in parts.items():
-            bone[key] = 0.0
-            _fill(new_driver(bone, f'["{key}"]'), armature, name, sources, text, ())
+        numbers = np.reshape(record.coefficients, (len(_CHANNELS), len(record.joints), -1))
         # Channel by channel of one array: Blender writes whole arrays.
-        for (path, axis), letter, texts in zip(_CHANNELS, "xyzuvw", channels, strict=True):
-            if texts:
-                keys = [_PART.format(letter, place) for place in range(len(texts) - 1)]
-                _fill(new_driver(bone, path, axis), armature, name, sources, "+".join([*keys, texts[-1]]), keys)
+        for (path, axis), channel in zip(_CHANNELS, numbers, strict=True):
+            if channel.any():
+                _drive(new_driver(armature.pose.bones[name], path, axis), armature, record.joints, channel)
 
 
 def _hangs_from(bone: bpy.types.Bone, above: str) -> bool:
     return bone.parent is not None and bone.parent.name == above and bone.use_inherit_rotation
 
 
-def _parts(numbers: np.ndarray) -> list[str]:
-    """The sums over the features of the joints, nine numbers each, in as few texts as fit; none if all are zero."""
-    products = [_of_joint(numbers[9 * joint : 9 * joint + 9], _NAMES[joint]) for joint in range(len(numbers) // 9)]
-    parts: list[str] = []
-    for text in filter(None, products):
-        if parts and len(parts[-1]) + len(text) + 1 <= _LONGEST - 24:
-            parts[-1] += text if text.startswith("-") else f"+{text}"
-        else:
-            parts.append(text)
-    return parts
-
-
-def _of_joint(numbers: np.ndarray, names: str) -> str:
-    """The sum over a joint's products, in the order of ``PRODUCTS``, with common factors taken out."""
-    w, x, y, z = tuple(names)
-    groups = ((w, ((0, x), (1, y), (2, z))), (x, ((3, x), (6, y), (7, z))), (y, ((4, y), (8, z))), (z, ((5, z),)))
+def _drive(driver: bpy.types.Driver, armature: bpy.types.Object, joints: Sequence[str], numbers: np.ndarray) -> None:
+    """Make the driver the sum of the products of the joints' components, by the numbers (J, 9) of these."""
     texts = []
-    for factor, members in groups:
-        inner = "".join(f"{_text(numbers[place])}*{name}" for place, name in members if float(_text(numbers[place])))
+    for place, (joint, own) in enumerate(zip(joints, numbers, strict=True)):
+        names = [f"{axis}{place}" for axis in "xyz"]
+        text, used = _of_joint(own, names)
+        texts.append(text)
+        for axis, name in zip("XYZ", names, strict=True):
+            if name in used:
+                read_rotation(driver, name, armature, joint, axis)
+    driver.expression = "".join(texts).removeprefix("+")
+
+
+def _of_joint(numbers: np.ndarray, names: Sequence[str]) -> tuple[str, set[str]]:
+    """The sum over a joint's products, in the order of ``PRODUCTS``, with common factors taken out; and the names that
+    are in it."""
+    x, y, z = names
+    text, used = "", set()
+    for factor, own, members in ((x, 0, ((3, x), (6, y), (7, z))), (y, 1, ((4, y), (8, z))), (z, 2, ((5, z),))):
+        inner = _text(numbers[own]) if numbers[own] else ""
+        for place, name in members:
+            if numbers[place]:
+                inner += f"{_text(numbers[place])}*{name}"
+                used |= {factor, name}
         if inner:
-            texts.append(f"+{factor}*({inner.removeprefix('+')})")
-    return "".join(texts).removeprefix("+")
+            text += f"+{factor}*({inner.removeprefix('+')})"
+            used.add(factor)
+    return text, used
 
 
 def _text(number: float) -> str:
     """A signed number of five digits."""
-    return (
-        f"{number:+.5g}".replace("+0.", "+.").replace("-0.", "-.").replace("e-0", "e-") if abs(number) > 1e-9 else "+0"
-    )
-
-
-def _fill(
-    driver: bpy.types.Driver,
-    armature: bpy.types.Object,
-    name: str,
-    sources: Sequence[str],
-    text: str,
-    keys: Sequence[str],
-) -> None:
-    for key in keys:
-        read_property(driver, key, armature, f'{bone_path(name)}["{key}"]')
-    for letters, source in zip(_NAMES, sources, strict=False):
-        for letter, channel in zip(letters, "WXYZ", strict=True):
-            if _uses(text, letter):
-                read_rotation(driver, letter, armature, source, channel)
-    driver.expression = text
-
-
-def _uses(text: str, letter: str) -> bool:
-    return any(before + letter in text for before in ("*", "+", "-", "(")) or text.startswith(letter)
+    if not abs(number) > 1e-9:
+        return "+0"
+    return f"{number:+.5g}".replace("+0.", "+.").replace("-0.", "-.").replace("e-0", "e-")

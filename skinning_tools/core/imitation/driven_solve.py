@@ -21,10 +21,9 @@ from .driven_helpers import DrivenHelper, fit_in_turn, helper_motion
 from .skeleton import Skeleton
 
 _ROUNDS = 8
-# In these rounds helpers choose their joints.
-_CHOOSING = (0, 2, 4)
-# Clips have few poses that differ: more joints would learn from chance.
-_MOST_JOINTS = 3
+# In these rounds helpers choose their variables, each of which must save this share of the squared error. Clips have
+# few poses that differ: more variables would learn from chance.
+_CHOOSING, _WORTH = (0, 2, 4), 1e-4
 
 
 @dataclass(frozen=True)
@@ -107,10 +106,9 @@ class _DrivenSolver(HelperSolver):
         """From here on the joints move the helpers; motion and weights in turn."""
         self._skeleton, self._turns = skeleton, turns
         self._own = from_rows(self._targets.own_rows / self._scale)
-        self._driven = [
-            DrivenHelper(carrier, np.zeros(3), (), np.zeros((0, 6))) for carrier in self._carriers(carriers)
-        ]
+        self._driven = [DrivenHelper(carrier) for carrier in self._carriers(carriers)]
         self._adapted = None
+        self._least_gain = _WORTH * float(self._targets.left().sum())
         for number in range(_ROUNDS):
             self._choosing = number in _CHOOSING
             self.motion_step(self.weights_step()[0])
@@ -142,7 +140,7 @@ class _DrivenSolver(HelperSolver):
             from_rows(self.rows / self._scale),
             equations.divided(self._scale),
             choose=self._choosing,
-            most_joints=_MOST_JOINTS,
+            least_gain=self._least_gain,
             importance=self._scale[::3],
         )
         self.rows = self._scale * to_rows(motion)

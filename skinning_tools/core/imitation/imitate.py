@@ -31,8 +31,8 @@ _SAMPLE, _NEAR = 3000, 6
 # Sweeps in which helpers first move freely, and the influences that they may add meanwhile.
 _FREE_SWEEPS, _FREE_INFLUENCES = 4, 5
 _ROUNDS, _LAST_ROUNDS = 60, 3
-# Each so many rounds helpers choose their joints anew, and how many at most.
-_CHOOSING, _MOST_JOINTS = 4, 5
+# Each so many rounds helpers choose their variables anew, each of which must save this share of the squared difference.
+_CHOOSING, _WORTH = 4, 2e-5
 # More helpers are found than are wanted; between these rounds the least useful ones are dropped, one by one.
 _MORE, _DROPPING = 1.5, (6, 36)
 # A complete change of a vertex's weights costs this share of the mean squared difference of a vertex: it decides where
@@ -165,6 +165,7 @@ class _Solver:
             data = data - held @ to_rows(self._own)
             data /= np.maximum(self._budget, 1e-4)[:, None]
         self._before = self._left(self._bones, self._weights)
+        self._least_gain = _WORTH * self._before
         room = np.maximum(most - np.diff(self._held.indptr)[self._chosen], 1)
         # Towards the earlier weights of the free bones, as shares of what is free.
         near = sparse.diags(1.0 / np.maximum(self._budget, 1e-4)) @ (self._earlier - self._held)
@@ -236,9 +237,7 @@ class _Solver:
         own = sparse.diags(1.0 - np.asarray(shares.sum(axis=1)).ravel()) @ self._earlier[:, :own_count]
         self._present = sparse.hstack([own, shares]).tocsr()
         shared = (self._earlier[:, :own_count].T @ shares).toarray()
-        self._helpers = [
-            DrivenHelper(carrier, np.zeros(3), (), np.zeros((0, 6))) for carrier in np.argmax(shared, axis=0).tolist()
-        ]
+        self._helpers = [DrivenHelper(carrier) for carrier in np.argmax(shared, axis=0).tolist()]
         self._move()
 
     def _spread(self) -> sparse.csr_matrix:
@@ -259,7 +258,7 @@ class _Solver:
             self._motion,
             equations,
             choose=choose,
-            most_joints=_MOST_JOINTS,
+            least_gain=self._least_gain,
         )
 
         self._moments = equations.moments

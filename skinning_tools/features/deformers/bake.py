@@ -132,7 +132,7 @@ def _solution(subject: Subject, found: "Imitation") -> _Solution:
     place = np.zeros(own + len(found.helpers), np.int64)
     place[:own] = np.arange(own)
     place[own + kept] = own + np.arange(len(kept))
-    helpers = rounded(subject.armature, subject.names, [found.helpers[index] for index in kept.tolist()])
+    helpers = rounded([found.helpers[index] for index in kept.tolist()])
     plan = plan_driven_bones(subject.armature, [subject.mesh], subject.names, subject.skeleton.parents, helpers)
     skin = replace(
         before,

@@ -95,7 +95,7 @@ class DrivenBones:
     ):
         self._context, self._parts, self._reading = context, parts, reading
         names, parents = reading.weights.names, drive.skeleton.parents
-        placed = rounded(parts.armature, names, [helper.within(drive.to_armature) for helper in helpers])
+        placed = rounded([helper.within(drive.to_armature) for helper in helpers])
         self._plan = plan_driven_bones(parts.armature, [parts.mesh], names, parents, placed)
         self.names = self._plan.names
 

@@ -16,7 +16,7 @@ from ...core.errors import BadScene
 from ...ui.command_line.report import json_bytes
 from .parts import armature_meant
 
-SCHEMA, SCHEMA_VERSION = "skinning_tools.driven_helpers", 1
+SCHEMA, SCHEMA_VERSION = "skinning_tools.driven_helpers", 2
 TABLE = Kind("table of driven helper bones", lambda path: begins_with(path, json_bytes({"schema": SCHEMA})[:-3]))
 _CHANNELS = 6
 
@@ -54,7 +54,7 @@ def driven_rig(context: bpy.types.Context, active: bpy.types.Object | None) -> b
 
 def _read_records(armature: bpy.types.Object) -> dict[str, DrivenRecord]:
     """What drives the helper bones, by their names. Raises BadScene."""
-    from ...core.imitation.driven_helpers import PRODUCTS
+    from ...core.imitation.channels import PRODUCTS
 
     records = {}
     for bone in armature.data.bones:
@@ -83,7 +83,7 @@ def save_table(context: bpy.types.Context, active: bpy.types.Object | None, file
 
 def helper_table(armature: bpy.types.Object, records: dict[str, DrivenRecord]) -> dict:
     """The table as JSON values; docs/helper_bones.md describes it."""
-    from ...core.imitation.driven_helpers import PRODUCTS
+    from ...core.imitation.channels import PRODUCTS
 
     helpers = []
     for name, record in records.items():
@@ -95,7 +95,7 @@ def helper_table(armature: bpy.types.Object, records: dict[str, DrivenRecord]) -
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "armature": armature.name,
-        "products": ["".join("wxyz"[channel] for channel in pair) for pair in PRODUCTS],
+        "products": ["".join("1xyz"[component] for component in pair).removeprefix("1") for pair in PRODUCTS],
         "joints": [_bone(armature, name) for name in joints],
         "helpers": helpers,
     }

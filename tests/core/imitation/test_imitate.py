@@ -7,7 +7,8 @@ import pytest
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.errors import BadSettings, BadWeights, Cancelled
-from skinning_tools.core.imitation.driven_helpers import DrivenHelper, features, helper_motion
+from skinning_tools.core.imitation.channels import PRODUCTS, chosen_terms, features, fitted
+from skinning_tools.core.imitation.driven_helpers import DrivenHelper, helper_motion
 from skinning_tools.core.imitation.imitate import imitate
 from skinning_tools.core.imitation.skeleton import of_vectors, posed
 from tests.core.imitation.test_skeleton import chain
@@ -106,6 +107,22 @@ def test_features_are_those_of_the_rotation_and_vanish_at_rest():
     assert not features(rest, (1, 2)).any()
     helper = DrivenHelper(0, np.array([0.2, 0.1, 0.0]), (1,), np.ones((9, 6)))
     assert np.allclose(helper.beside(rest), np.eye(4)[:3])
+
+
+@pytest.mark.parametrize("wanted", [(1,), (2, 5), (0, 7), (3, 10, 14)])
+def test_a_channel_takes_the_variables_that_it_needs(wanted):
+    """Of two joints: such as y alone, or x of the first joint and a product of its x and z."""
+    known = features(turns(), (1, 2))
+    gram, right = known.T @ known, known.T @ known[:, list(wanted)].sum(axis=1)
+    terms = chosen_terms(gram + 1e-9 * np.eye(18), right, 1e-6)
+    needed = {3 * (term // 9) + each - 1 for term in wanted for each in PRODUCTS[term % 9] if each}
+    taken = {3 * (term // 9) + each - 1 for term in np.flatnonzero(terms) for each in PRODUCTS[term % 9] if each}
+    assert taken == needed
+    np.testing.assert_allclose(
+        fitted(gram, right[:, None], terms[:, None])[:, 0], np.isin(np.arange(18), wanted), atol=1e-6
+    )
+    # Nothing is worth more than there is to explain.
+    assert not chosen_terms(gram, right, float(right @ np.linalg.solve(gram, right))).any()
 
 
 @pytest.mark.parametrize("helper_count", [0, 1])
