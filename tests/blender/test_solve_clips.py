@@ -14,6 +14,7 @@ from skinning_tools.blender.animation.clips import clip_of, clips_of, playing, s
 from skinning_tools.blender.background import drain
 from skinning_tools.blender.temporary_scene import evaluate_frame
 from skinning_tools.features.partial import clips
+from skinning_tools.features.partial.helpers import add_helper_bones
 from skinning_tools.features.partial.rest_key import NAME
 from skinning_tools.features.partial.weights import solve_weights
 from tests.blender import action_scenes, omission_scenes, partial_scenes, refusals, skinned_meshes
@@ -195,8 +196,8 @@ def test_an_unkeyed_pose_stays(rig, fraction):
 
 
 def test_a_target_with_its_own_animation_counts_only_where_it_has_one(rig):
-    """A cache belongs to the present action: the others do not move it."""
-    ob, _armature, target = rig
+    """A cache belongs to the present action: the others do not move it, and nothing shows what helpers should do."""
+    ob, _, target = rig
     wanted = np.repeat(np.array([[vertex.co for vertex in ob.data.vertices]]), 8, axis=0)
     wanted += np.linspace(0, 0.1, 8)[:, None, None]
     bpy.data.objects.remove(target)
@@ -205,14 +206,20 @@ def test_a_target_with_its_own_animation_counts_only_where_it_has_one(rig):
     solve()
     assert figures(ob).clips == ()
     refused("does not move with the actions Bend", actions="SELECTED", action_names="Bend")
+    result = drain(add_helper_bones(bpy.context, ob, bone_count=1))
+    assert any("no keys of the helpers in Bend, Wave, where the target does not move" in note for note in result.notes)
+    assert [action.name for action in bpy.data.actions if action.name.endswith("_helpers")] == ["Twist_helpers"]
 
 
-def test_helper_bones_have_keys_in_each_action(rig):
+@pytest.mark.parametrize("chosen", ["", "Bend"])
+def test_helper_bones_have_keys_in_each_action(rig, chosen):
+    """In those that the solve has not used, too."""
     ob, armature, _ = rig
     names = set(bpy.data.actions.keys())
-    refusals.finished("add_helper_bones", bone_count=2)
+    refusals.finished("add_helper_bones", bone_count=2, actions="SELECTED" if chosen else "ALL", action_names=chosen)
     found = by_name(figures(ob))
-    assert all(used and after < before for before, after, used in found.values())
+    assert all(after < before for before, after, _ in found.values()), found
+    assert [name for name in found if found[name][2]] == ([chosen] if chosen else list(action_scenes.CLIPS))
     made = {f"{name}_helpers" for name in action_scenes.CLIPS}
     assert set(bpy.data.actions.keys()) == names | made
     assert armature.animation_data.action == bpy.data.actions["Twist_helpers"]
@@ -231,9 +238,9 @@ def test_helper_bones_have_keys_for_each_strip_of_an_action(rig):
     names = set(bpy.data.actions.keys())
     refusals.finished("add_helper_bones", bone_count=1, actions="NLA")
     made = set(bpy.data.actions.keys()) - names
-    assert len(made) == 2
+    assert sorted(made) == ["Bend_helpers", "Twist_helpers", "Wave_helpers", "Wave_helpers.001"]
     # Kept when the file is saved.
-    assert all(bpy.data.actions[name].use_fake_user for name in made)
+    assert all(bpy.data.actions[name].users for name in made)
 
 
 def test_bad_input(rig):

@@ -18,10 +18,10 @@ from ..animation import Animation, ErrorMeter, unit_scale
 from ..binding.influence_rows import matrix_influences, padded_influences
 from ..deform import skin_frame
 from ..deform.influences import weight_matrix
-from ..dense import product
 from ..progress import Progress, checkpoint, ignore
 from . import rigid
 from .bone_model import BoneModel, monomials
+from .helper_motion import HOLD, NEARNESS, add_near, keep_near
 from .helper_targets import LEAST_BUDGET, HelperTargets
 from .partial import Given, WeightProblem
 from .partial_transforms import reduced_equations, skin_equations
@@ -35,15 +35,10 @@ _SEED_VERTICES, _SEED_SHARE = 12, 0.01
 _SEED_ROUNDS = 3
 _ROUGH_STEPS = 16
 _PASSES_PER_SWEEP = 2
-# Beside the total error, this share of the weighted distance between each helper's own prediction and the target
-# counts: else helpers of small weight would leap far. A helper of weight w that corrects an error δ would move by δ /
-# (w + this); below _LIGHT it is held by (_LIGHT / w)², and so moves by 82 δ at most, and not at all as its weight
-# vanishes.
-_NEARNESS, _LIGHT = 3e-4, 0.03
 # The share of the squared error that a sweep must save for another one to follow.
 _WORTH_IT = 1e-4
-# How firmly affine helpers are held to the last sweep's motion; smaller weights count as zero.
-_HOLD, _LEAST_WEIGHT = 1e-6, 1e-4
+# Smaller weights count as zero.
+_LEAST_WEIGHT = 1e-4
 # The share of the weights that the rig's own bones keep where helpers take everything: too small to see, but enough to
 # keep their ratios.
 _LEAST_OWN = 1e-6
@@ -115,9 +110,9 @@ class HelperSolver:
             equations = equations.divided(self._scale)
             motion = rigid.fit_alone(equations.products, equations.moments[None])
             if self._kind == "AFFINE":
-                self.rows[own] = self._scale * equations.solve(to_rows(motion), _HOLD)
+                self.rows[own] = self._scale * equations.solve(to_rows(motion), HOLD)
             elif self._axes is not None:
-                affine = from_rows(equations.solve(to_rows(motion), _HOLD))
+                affine = from_rows(equations.solve(to_rows(motion), HOLD))
                 axes = rigid.stretch_axes(affine, equations.moments[None])
                 self._axes[helper] = axes[0]
                 self.rows[own] = self._scale * to_rows(rigid.sweep(equations, motion, axes))
@@ -191,10 +186,10 @@ class HelperSolver:
         norms = np.einsum("ij,ij->i", data, data)
         diagonal = np.arange(1, helper_count + 1)
         astray = np.maximum(gram[diagonal, diagonal] - 2.0 * products[1:] + norms, 0.0)
-        products[1:] -= 0.5 * _NEARNESS * astray
+        products[1:] -= 0.5 * NEARNESS * astray
         fitted, errors = best_shares(gram, products, present, allowed, _ROUGH_STEPS)
         self.shares[part] = fitted[1:].T
-        errors -= _NEARNESS * (fitted[1:] * astray).sum(axis=0)
+        errors -= NEARNESS * (fitted[1:] * astray).sum(axis=0)
         left[part] = budget**2 * np.maximum(errors + norms, 0.0)
         design = (budget[:, None] * fitted[1:].T)[:, :, None] * points[:, None, :]
         target = budget[:, None] * (data - fitted[0][:, None] * own)
@@ -203,27 +198,16 @@ class HelperSolver:
 
     def _add_near(self, near: NormalEquations, part: np.ndarray, data: np.ndarray) -> None:
         """Equations for each helper alone: it should move its vertices as they move, weighted by its shares."""
-        points, helper_count = self._points[part], self.shares.shape[1]
-        strength = self._budget[part, None] ** 2 * self.shares[part]
-        design = strength[:, :, None] * points[:, None, :]
-        near.products += product(design.reshape(len(part), -1).T, data)
-        own = np.arange(helper_count)
-        blocks = near.moments.reshape(helper_count, 4, helper_count, 4)
-        blocks[own, :, own, :] += np.einsum("nhi,nj->hij", design, points)
+        add_near(near, self._points[part], self._budget[part, None] ** 2 * self.shares[part], data)
 
     def _keep_near(self, equations: NormalEquations, near: NormalEquations) -> None:
         """Keep each helper close to the motion of its vertices."""
         shares, counts = self.shares[self._chosen], self._budget[self._chosen] ** 2
-        # The weight of each helper: the mean of its shares, by themselves.
-        heavy, total = counts @ shares**2, counts @ shares
-        lightness = np.clip(_LIGHT * total / np.where(heavy > 0, heavy, 1.0), 1.0, 1e5)
-        strength = np.repeat(_NEARNESS * lightness**2, 4)[:, None]
-        equations.products += strength * near.products
-        equations.moments += strength * near.moments
+        keep_near(equations, near, counts @ shares**2, counts @ shares)
 
     def motion_step(self, equations: NormalEquations) -> None:
         if self._kind == "AFFINE":
-            self.rows = equations.solve(self.rows, _HOLD)
+            self.rows = equations.solve(self.rows, HOLD)
             return
         equations = equations.divided(self._scale)
         motion = from_rows(self.rows / self._scale)

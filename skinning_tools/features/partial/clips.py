@@ -49,7 +49,8 @@ _SAMPLES = 5
 class Chosen:
     """used: the clips to solve from; others: the rest of the armature's, to measure. Without used ones, the animation
     is read as it plays now. follows: the armature moves the target; taught: the mesh's own modifiers are the target,
-    the Armature modifier among them; reset: bones that have no transform in clips without keys for them."""
+    the Armature modifier among them; reset: bones that have no transform in clips without keys for them. unmoved: the
+    clips in which the target has nothing to play."""
 
     used: tuple[Clip, ...]
     others: tuple[Clip, ...]
@@ -57,6 +58,7 @@ class Chosen:
     taught: bool
     reset: tuple[str, ...]
     follows: bool = False
+    unmoved: tuple[Clip, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -121,7 +123,8 @@ def chosen_clips(context: bpy.types.Context, parts: Parts, settings: ClipSetting
     used = tuple(clip for clip in wanted if clip in moving or clip is current)
     solved = {clip.action for clip in used} or ({current.action} if current is not None else set())
     others = tuple(clip for clip in everything if clip in moving and clip.action not in solved)
-    return Chosen(used, others, companions, taught, tuple(sorted(keyed)), follows, tuple(notes))
+    unmoved = tuple(clip for clip in everything if clip not in moving and clip.action not in solved)
+    return Chosen(used, others, companions, taught, tuple(sorted(keyed)), follows, unmoved, tuple(notes))
 
 
 def _current(scene: bpy.types.Scene, armature: bpy.types.Object, settings: ClipSettings, of_scene: bool) -> Clip | None:
@@ -341,7 +344,7 @@ def read_clips(
     """Generator: the target's positions and the motion of the bones ``names``, of all used clips one after the other,
     then of ``pose_count`` random poses mixed of their frames; yields fractions.
 
-    Raises BadAnimation if nothing moves, NotEnoughMemory.
+    Raises NotEnoughMemory.
     """
     count, vertices = sum(chosen.lengths) + pose_count, len(parts.mesh.data.vertices)
     bones, label = len(parts.armature.pose.bones), object_label(parts.mesh)
@@ -362,11 +365,6 @@ def read_clips(
 
     player = Player(context, parts, chosen, probe)
     yield from player.play(chosen.used, (), visit)
-    if parts.own and all(still(positions, frames[0]) for positions in frames[1 : found.count]):
-        raise BadAnimation(
-            f"The {label} does not move in the actions {listed([clip.name for clip in chosen.used])}. Also select the "
-            "object with the wanted animation, or choose it as Target"
-        )
     if pose_count:
         from ...core.decomposition.clip_importance import mixed_poses
 
@@ -374,3 +372,13 @@ def read_clips(
     numbers = [number for clip in chosen.used for number in clip.numbers] + [chosen.used[0].numbers[0]] * pose_count
     triangles = mesh_triangles(parts.mesh.data)
     return Animation(frames, triangles, np.array(numbers, float), object_label(parts.target)), found.motion()
+
+
+def check_moving(parts: Parts, chosen: Chosen, frames: np.ndarray) -> None:
+    """Raise BadAnimation if the mesh is its own target and stands still in the ``frames`` of all used clips."""
+    if parts.own and all(still(positions, frames[0]) for positions in frames[1 : sum(chosen.lengths)]):
+        raise BadAnimation(
+            f"The {object_label(parts.mesh)} does not move in the actions "
+            f"{listed([clip.name for clip in chosen.used])}. Also select the object with the wanted animation, or "
+            "choose it as Target"
+        )

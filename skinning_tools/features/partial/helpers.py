@@ -28,16 +28,18 @@ from ...core.errors import BadScene, BadSettings
 from ...core.progress import Progress
 from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX
 from .bone_keys import WantedPoses
-from .clip_motion import apply_clips, new_clips
+from .clip_motion import ClipPoses, apply_clips, in_each, keyed_clips
 from .driven_helpers import Drive, DrivenBones, drive_of
 from .keyable_bones import check_keyable
 from .notes import bare_notes, target_notes
+from .other_actions import motion_elsewhere, without_keys_note
 from .parts import Parts, parts_of
 from .readings import RigMotion, plain_copy
 from .settings import HelperSettings
 from .steps import (
     Reading,
-    apply_motion,
+    adding,
+    armature_copy,
     errors_of,
     finished,
     locked_by_group,
@@ -77,7 +79,7 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
     drive = drive_of(parts, reading.motion, before.names, steady) if settings.driven else None
     importance = reading.importance(rest)
     solving = background.run_in_worker(partial(_solve, settings, reading, rest, locked, importance, drive))
-    solved = yield from background.part_of(solving, 0.4, 0.7, "Solving for helper bones")
+    solved = yield from background.part_of(solving, 0.4, 0.6, "Solving for helper bones")
     helpers, driven, of_free = solved
     if not helpers.e_rms < helpers.e_rms_before:
         raise _no_help(parts, settings.driven)
@@ -95,7 +97,10 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
         specs, chains = _helper_specs(
             parts, before.names, steady, bones, helpers.weights, placement, settings.bone_kind
         )
-        new = KeyedBones(context, parts, reading, specs, chains, placement, helpers.transforms[:, kept])
+        skin = bones, helpers.weights, settings.bone_kind, helpers.bone_axes[kept]
+        elsewhere = yield from background.part_of(motion_elsewhere(context, parts, reading, *skin), 0.6, 0.7)
+        moved = [(None, reading.motion, helpers.transforms[:, kept]), *elsewhere]
+        new = KeyedBones(context, parts, reading, specs, chains, placement, moved)
     after = _with_helpers(before, new.names)
     rows = np.flatnonzero(helpers.changed)
     notes = [*reading.notes, *target_notes(parts, reading), *bare_notes(parts.mesh, before)]
@@ -155,7 +160,8 @@ def _solve(
 
 
 class KeyedBones:
-    """Helpers to add with their keyframes. names: of the bones; transforms (F, H, 3, 4) in the mesh's space."""
+    """Helpers to add with their keyframes. names: of the bones. moved: the present motion of all bones, and that of the
+    helpers (F, H, 3, 4) in the mesh's space, first of what the solve has read, then of each other clip."""
 
     def __init__(
         self,
@@ -165,42 +171,48 @@ class KeyedBones:
         specs: list[NewBone],
         chains: dict[str, str],
         placement: Placement,
-        transforms: np.ndarray,
+        moved: Sequence[tuple[Clip | None, RigMotion, np.ndarray]],
     ):
         self._context, self._parts, self._reading, self._specs = context, parts, reading, specs
         self.names = tuple(spec.name for spec in specs if spec.deforms)
         rest = np.tile(np.eye(4), (len(self.names), 1, 1))
         rest[:, :3, :3], rest[:, :3, 3] = placement.axes, placement.heads
-        self._wanted = WantedPoses(
-            self.names,
-            matrices_in_armature_space(transforms, reading.motion) @ rest,
-            np.zeros(len(self.names), bool),
-            chains,
-            bool(chains),
-        )
-        self._clips: dict[Clip | None, Clip] = {clip: clip for clip in reading.chosen.others}
+        jointed = np.zeros(len(self.names), bool)
+        poses = [
+            WantedPoses(self.names, matrices_in_armature_space(each, motion) @ rest, jointed, chains, bool(chains))
+            for _, motion, each in moved
+        ]
+        self._wanted = poses[0]
+        others = zip(moved[1:], poses[1:], strict=True)
+        self._keyed = [
+            *in_each(reading.chosen.used, self._wanted, reading.motion),
+            *(ClipPoses(clip, wanted, motion) for (clip, motion, _), wanted in others if clip is not None),
+        ]
+        self._clips: dict[Clip | None, Clip] = {}
+        # Only if the solve has read the present animation instead of clips.
         self._action: bpy.types.Action | None = None
 
     @contextmanager
     def shown(self) -> Iterator[tuple[bpy.types.Object, dict[Clip | None, Clip]]]:
         """A copy of the armature with the helpers, in no scene and removed at the end, and what it plays in each clip.
         Their actions are removed if the body raises."""
-        given = self._context, self._parts, self._specs, self._wanted, self._reading
-        if self._reading.chosen.used:
-            with new_clips(*given, "helpers") as (copy, self._clips):
-                yield copy, self._clips
-        else:
-            times = actions.key_times(self._context.scene, self._reading.animation.frame_numbers)
-            with new_motion(*given, times, None, "helpers") as (copy, self._action, _):
-                yield copy, self._clips
+        context, reading, armature = self._context, self._reading, self._parts.armature
+        with ExitStack() as stack:
+            if reading.chosen.used:
+                copy = stack.enter_context(armature_copy(armature, adding(context, self._specs)))
+            else:
+                times = actions.key_times(context.scene, reading.animation.frame_numbers)
+                given = context, self._parts, self._specs, self._wanted, reading, times, None, "helpers"
+                copy, self._action, _ = stack.enter_context(new_motion(*given))
+            self._clips = stack.enter_context(keyed_clips(copy, armature, self._keyed, "helpers"))
+            if self._action is not None:
+                actions.assign_action(copy, self._action)
+            yield copy, self._clips
 
     def apply(self) -> list[str]:
         """Add them to the armature itself, with the actions that were shown; returns notes."""
-        if self._reading.chosen.used:
-            return apply_clips(self._context, self._parts.armature, self._specs, self._clips)
-        assert self._action is not None
-        apply_motion(self._context, self._parts.armature, self._specs, self._action)
-        return []
+        notes = apply_clips(self._context, self._parts.armature, self._specs, self._clips, self._action)
+        return [*notes, *without_keys_note(self._reading)]
 
 
 def _no_help(parts: Parts, driven: bool) -> BadScene:

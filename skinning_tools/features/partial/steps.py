@@ -28,7 +28,7 @@ from ...core.animation import Animation
 from .added_bones import add_new_bones
 from .bone_keys import WantedPoses, transform_paths, write_poses
 from .clip_errors import NO_DIFFERENCE, ClipErrors, measure_clips, worse_text
-from .clips import Added, Chosen, chosen_clips, read_clips
+from .clips import Added, Chosen, check_moving, chosen_clips, read_clips
 from .notes import besides_notes, scene_notes
 from .parts import Parts
 from .readings import RigMotion, measured, plain_copy, read_motion, read_target
@@ -155,13 +155,15 @@ def read_parts(
         # Keyed helper bones have no motion beyond the actions; weights for one action alone need no more poses.
         unlike = settings.driven if isinstance(settings, HelperSettings) else len(chosen.used) > 1
         poses = poses if unlike else 0
-        return (yield from _read_clips(context, parts, chosen, names, poses))
+        reading = yield from background.part_of(read_actions(context, parts, chosen, names, poses), 0.05, 0.4)
+        check_moving(parts, chosen, reading.animation.frames)
+        return reading
     frames = settings.frame_start, settings.frame_end, settings.frame_step
     numbers = moving_range(context.scene, *frames, object_label(parts.target))
     # Before the mesh's own Armature modifier is turned off temporarily.
     omissions = Omissions(context, [parts.target], numbers, [parts.armature], same_vertices=True)
-    reading = read_target(context, parts, frames, omissions)
-    animation = yield from background.part_of(reading, 0.05, 0.25, "Reading the target")
+    target = read_target(context, parts, frames, omissions)
+    animation = yield from background.part_of(target, 0.05, 0.25, "Reading the target")
     with plain_copy(parts) as probe:
         moving = read_motion(context, probe, parts.armature, names, animation.frame_numbers, omissions)
         motion = yield from background.part_of(moving, 0.25, 0.4, "Reading the armature")
@@ -171,15 +173,16 @@ def read_parts(
     return Reading(animation, motion, weights, left_out, notes, chosen)
 
 
-def _read_clips(
-    context: bpy.types.Context, parts: Parts, chosen: Chosen, names: Sequence[str], poses: int
+def read_actions(
+    context: bpy.types.Context, parts: Parts, chosen: Chosen, names: Sequence[str], poses: int = 0
 ) -> background.Steps[Reading]:
+    """Generator: read the used clips, then so many random ``poses`` mixed of their frames."""
     numbers = [number for clip in chosen.used for number in clip.numbers]
     span = range(min(numbers), max(numbers) + 1)
     omissions = Omissions(context, [parts.target], span, [parts.armature], same_vertices=True)
     with plain_copy(parts) as probe, omissions.blamed():
         reading = read_clips(context, parts, chosen, probe, names, omissions, poses)
-        animation, motion = yield from background.part_of(reading, 0.05, 0.4, "Reading the actions")
+        animation, motion = yield from background.part_of(reading, 0.0, 1.0, "Reading the actions")
     left_out = texts_of(omissions.finish())
     notes = (*left_out, *besides_notes(parts), *chosen.notes)
     weights = read_bone_weights(parts.mesh, parts.armature)

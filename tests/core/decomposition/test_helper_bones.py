@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose, skin_frame
 from skinning_tools.core.decomposition.helper_bones import add_helper_bones
+from skinning_tools.core.decomposition.helper_motion import move_helpers
 from skinning_tools.core.decomposition.segmentation import farthest_points
 from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.core.errors import BadAnimation, BadSettings, BadWeights, Cancelled
@@ -64,6 +65,13 @@ def test_the_error_falls_and_own_weights_are_only_scaled(collapse, kind, limit):
     assert np.count_nonzero(np.hstack([own, helpers]), axis=1).max() <= 8
     assert np.all(helpers.max(axis=0) > 0.02)
     assert np.array_equal(result.changed, taken[:, 0] > 0)
+    # With these weights, their motion is found again.
+    skin = collapse[2], result.bones, result.weights, 4, kind, result.bone_axes
+    moved = move_helpers(*collapse[:2], *skin)
+    meter = ErrorMeter(unit_scale(collapse[0].frames), len(collapse[1]))
+    for wanted, own, added in zip(collapse[0].frames, collapse[2], moved, strict=True):
+        meter.add(wanted, skin_frame(collapse[1], result.bones, result.weights, np.concatenate([own, added])))
+    assert meter.e_rms < 1.05 * result.e_rms
     linear = result.transforms[..., :3]
     if kind == "RIGID":
         np.testing.assert_allclose(
