@@ -12,6 +12,8 @@ from ..core import quaternions
 
 # The name of the constraints.
 ROTATION_LIMIT = "Range of Motion"
+# On a pose bone that has been given one, which tells it from a constraint of that name that the user has made.
+_LIMITED = "skinning_rotation_limit"
 MARGIN = math.radians(5.0)
 
 # Orders of Euler angles, the usual one first. About the middle axis of an order, angles are good up to a right angle.
@@ -33,6 +35,7 @@ def limit_rotations(armature: bpy.types.Object, turns: Mapping[str, np.ndarray],
         if not order:
             free.append(name)
             continue
+        bone[_LIMITED] = True
         constraint = bone.constraints.new("LIMIT_ROTATION")
         constraint.name, constraint.owner_space = ROTATION_LIMIT, "LOCAL"
         constraint.euler_order, constraint.use_transform_limit = order, True
@@ -49,12 +52,23 @@ def remove_limits(armature: bpy.types.Object) -> list[str]:
     return [bone.name for bone in armature.pose.bones if _remove(bone)]
 
 
+def limit_of(bone: bpy.types.PoseBone) -> bpy.types.Constraint | None:
+    """The bone's constraint of ``limit_rotations``."""
+    found = bone.constraints.get(ROTATION_LIMIT) if _LIMITED in bone else None
+    return found if found is not None and found.type == "LIMIT_ROTATION" else None
+
+
+def freed(armature: bpy.types.Object) -> set[str]:
+    """The names of the bones that had a limit of ``limit_rotations`` which the user has deleted."""
+    return {bone.name for bone in armature.pose.bones if _LIMITED in bone and limit_of(bone) is None}
+
+
 def _remove(bone: bpy.types.PoseBone) -> bool:
-    found = bone.constraints.get(ROTATION_LIMIT)
-    if found is None or found.type != "LIMIT_ROTATION":
-        return False
-    bone.constraints.remove(found)
-    return True
+    found = limit_of(bone)
+    if found is not None:
+        bone.constraints.remove(found)
+        del bone[_LIMITED]
+    return found is not None
 
 
 def _with_middles(rotations: np.ndarray) -> np.ndarray:

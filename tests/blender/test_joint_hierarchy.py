@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
+from skinning_tools.blender.background import drain
+from skinning_tools.blender.rotation_limits import limit_of
 from skinning_tools.blender.skin_reader import rest_positions
+from skinning_tools.core.animation import unit_scale
 from skinning_tools.core.decomposition import BONE_KINDS
 from skinning_tools.features.partial import again
 from tests.blender import moving_meshes, scenes
@@ -230,10 +233,14 @@ def no_memory(*_):
 
 
 def test_solve_again_keeps_what_was_edited(arm):
-    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True, rotation_limits=True)
+    given = {"rotation_only": True, "rotation_limits": True, "residual_shapes": 1}
+    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, **given)
     before = jointed["skinning_e_rms"]
     source = scenes.played(arm, FRAMES)
     edited(rig, split_and_rename)
+    unlimited = rig.pose.bones["Hand"]
+    unlimited.constraints.remove(unlimited.constraints[0])
+    jointed.shape_key_add(name="Own", from_mix=False).keyframe_insert("value", frame=1)
     shape = [(bone.name, bone.parent and bone.parent.name, tuple(bone.head_local)) for bone in rig.data.bones]
     assert bpy.ops.skinning.solve_again() == {"FINISHED"}
     assert shape == [(bone.name, bone.parent and bone.parent.name, tuple(bone.head_local)) for bone in rig.data.bones]
@@ -243,7 +250,12 @@ def test_solve_again_keeps_what_was_edited(arm):
     assert jointed["skinning_e_rms"] < 1.2 * before
     assert jointed["skinning_report"]["e_rms"] == rig["skinning_report"]["e_rms"] == jointed["skinning_e_rms"]
     assert "normals" not in jointed["skinning_report"], "of the skeleton as it was"
-    assert sum(len(bone.constraints) for bone in rig.pose.bones) == 3
+    limited = {bone.name for bone in rig.pose.bones if len(bone.constraints)}
+    assert limited == {bone.name for bone in rig.data.bones if bone.parent} - {"Hand"}, "what was deleted stays so"
+    error = unit_scale(source) * (scenes.played(jointed, FRAMES) - source)
+    assert jointed["skinning_e_rms"] == pytest.approx(1000 * np.sqrt(np.square(error).mean()), rel=1e-3, abs=1e-4)
+    paths = {curve.data_path for curve in curves(jointed.data.shape_keys.animation_data.action)}
+    assert {'key_blocks["Own"].value', 'key_blocks["Residual 1"].value'} <= paths
     np.testing.assert_array_equal(scenes.played(arm, FRAMES), source)
     for frame in FRAMES:
         bpy.context.scene.frame_set(frame)
@@ -256,14 +268,21 @@ def test_solve_again_keeps_what_was_edited(arm):
 def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monkeypatch):
     jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True)
     gone = tip_of(rig).name
-    edited(rig, lambda bones: bones.remove(bones[gone]))
+
+    def replaced(bones):
+        stray = bones.new("Stray")
+        stray.head, stray.tail = bones[gone].head, bones[gone].tail
+        bones.remove(bones[gone])
+
+    edited(rig, replaced)
     action, before, shape = rig.animation_data.action, moving_meshes.state(), scenes.played(jointed, FRAMES)
     with monkeypatch.context() as patched:
         patched.setattr(again, "attach", no_memory)
         refused("solve_again", "ran out of memory", rotation_only=False)
     assert (moving_meshes.state(), rig.animation_data.action) == (before, action)
     np.testing.assert_array_equal(scenes.played(jointed, FRAMES), shape)
-    assert bpy.ops.skinning.solve_again(rotation_only=False) == {"FINISHED"}
+    found = drain(again.solve_again(bpy.context, jointed, rotation_only=False))
+    assert any("1 new bone moving freely, without a parent that deforms: Stray (" in note for note in found.notes)
     names = set(rig.data.bones.keys())
     for vertex in jointed.data.vertices:
         total = sum(each.weight for each in vertex.groups if jointed.vertex_groups[each.group].name in names)
@@ -272,7 +291,11 @@ def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monke
     assert not [curve for curve in curves(rig.animation_data.action) if gone in curve.data_path]
 
 
-def test_solve_again_is_of_bones_that_deform(arm):
-    jointed, _ = convert(arm, bone_kind="AFFINE", joint_hierarchy=True)
+def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm):
+    jointed, rig = convert(arm, bone_kind="AFFINE", joint_hierarchy=True)
     select(jointed)
     refused("solve_again", "Convert the source again with the bone kind Rigid")
+    rig.pose.bones[0].constraints.new("LIMIT_ROTATION").name = "Range of Motion"
+    assert limit_of(rig.pose.bones[0]) is None, "it is the user's"
+    bpy.data.objects.remove(arm)
+    refused("solve_again", "choose an object with the wanted animation as Target")

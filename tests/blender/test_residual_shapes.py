@@ -7,10 +7,10 @@ import pytest
 from scipy.spatial import cKDTree
 
 import skinning_tools
-from skinning_tools.blender import actions
+from skinning_tools.blender import actions, residual_keys
 from skinning_tools.blender.conversions import result_of
 from skinning_tools.core.animation import ErrorMeter, unit_scale
-from skinning_tools.features.convert import conversion, residual_keys, rig_writer
+from skinning_tools.features.convert import conversion, rig_writer
 from skinning_tools.features.convert.panel import SKINNING_PT_convert_animation
 from skinning_tools.features.convert.settings import ConvertSettings
 from tests.blender import moving_meshes, panel_recorder, refusals
@@ -145,7 +145,7 @@ def test_cancelled_it_leaves_nothing(scene, stage):
 @pytest.mark.parametrize(
     "place",
     [
-        (rig_writer, "add_residual_keys"),
+        (rig_writer, "put_residual_keys"),
         (rig_writer, "key_residual_values"),
         (residual_keys.actions, "curve_container"),
     ],

@@ -26,7 +26,7 @@ def first_weights(
     rest (N, 3), edges (E, 2); bones, weights (N, K) as stored: of the bones that are left, and 0 of new bones.
     ends (P, 2, 3): heads and tails; parents (P,) int. A vertex without its weights takes those of the nearest vertex
     along the edges that kept them, else of the nearest in space. A new bone takes the vertices that are nearer to it
-    than to their own bone, if that is next to it in the skeleton.
+    than to their own bone, if that is next to it in the skeleton, or if nothing is.
     """
     bones, weights = _handed_on(rest, edges, bones, weights)
     everyone, own = np.arange(len(rest)), np.take_along_axis(bones, weights.argmax(axis=1)[:, None], axis=1)[:, 0]
@@ -65,7 +65,7 @@ def _handed_on(
 
 
 def _beside(parents: np.ndarray, new: np.ndarray) -> list[np.ndarray]:
-    """For each new bone (P,) bool: the old bones next to it in the skeleton, past other new ones."""
+    """For each new bone (P,) bool: the old bones next to it in the skeleton, past other new ones; all if none is."""
     links = [(bone, parent) for bone, parent in enumerate(parents) if parent >= 0]
     neighbors = np.zeros((len(parents), len(parents)), bool)
     for bone, parent in links:
@@ -79,7 +79,7 @@ def _beside(parents: np.ndarray, new: np.ndarray) -> list[np.ndarray]:
             if not reached[at]:
                 reached[at] = True
                 waiting += np.flatnonzero(neighbors[at] & ~reached).tolist() if new[at] else []
-        found.append(reached & ~new)
+        found.append(reached & ~new if (reached & ~new).any() else ~new)
     return found
 
 

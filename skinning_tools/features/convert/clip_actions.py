@@ -9,8 +9,8 @@ import bpy
 from ...blender import actions
 from ...blender.clip_tracks import keep_on_track, play_clip, players
 from ...blender.object_transform import is_transform
+from ...blender.residual_keys import assign_residual_action, key_residual_values
 from .clips import Clip
-from .residual_keys import assign_residual_action, key_residual_values
 from .rig_motion import write_motion
 from .rig_writer import Rig
 

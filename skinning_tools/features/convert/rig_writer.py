@@ -14,6 +14,7 @@ from ...blender.animation.animation_reader import SourceAnimation
 from ...blender.attributes import write_attribute
 from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.object_transform import inherit_transform
+from ...blender.residual_keys import assign_residual_action, key_residual_values, put_residual_keys
 from ...blender.result_objects import (
     follow_armature,
     free_names,
@@ -24,7 +25,6 @@ from ...blender.result_objects import (
 )
 from ...blender.vertex_groups import put_weights, write_weights
 from ...core.joint_hierarchy import JointHierarchy
-from .residual_keys import add_residual_keys, assign_residual_action, key_residual_values
 from .rig_bones import RigBones, make_bones
 from .rig_motion import write_motion
 
@@ -127,7 +127,7 @@ def write_rig(
             residual, offset = decomposition.residual.from_zero_to_one()
             for mesh_object, part in zip(mesh_objects, source.parts, strict=True):
                 own_offset = None if offset is None else offset[part.vertices]
-                shape_names = add_residual_keys(mesh_object, residual.shapes[:, part.vertices], own_offset)
+                shape_names = put_residual_keys(mesh_object, residual.shapes[:, part.vertices], own_offset)
             shape_action = assign_residual_action(mesh_objects, action, names["shapes"])
             if shape_action != action:
                 made.append(shape_action)

@@ -2,7 +2,10 @@
 """Solve Again: weights and keyframes for a skeleton whose bones the user has edited."""
 
 import time
-from typing import Any
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
@@ -17,21 +20,33 @@ from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.measure import RigMeter
 from ...blender.preconditions import check_unchanged, object_label
 from ...blender.put_back import put_back_on_failure
-from ...blender.rotation_limits import MARGIN, ROTATION_LIMIT, limit_rotations, remove_limits
+from ...blender.residual_keys import (
+    OFFSET,
+    assign_residual_action,
+    key_residual_values,
+    play_residual_keys,
+    put_residual_keys,
+    residual_names,
+)
+from ...blender.rotation_limits import MARGIN, freed, limit_of, limit_rotations, remove_limits
 from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.vertex_groups import read_weights
 from ...blender.weight_tools import forget_figures
-from ...blender.wording import counted, listed, names_text
+from ...blender.wording import counted, listed, names_text, vertices_text
 from ...core import quaternions
 from ...core.errors import BadScene, BadWeights
+from ...core.progress import Progress, span
 from .bone_keys import WantedPoses, local_poses
 from .keyable_bones import check_followed, check_keyable
-from .motion import check_target, in_armature_space, joint_problem
+from .motion import JointProblem, check_target, in_armature_space, joint_problem
 from .notes import target_notes
 from .parts import Parts, parts_of
 from .readings import plain_copy
 from .settings import AgainSettings
-from .steps import apply_motion, attach, error_of, finished, new_motion, read_parts
+from .steps import Reading, apply_motion, attach, error_of, finished, new_motion, read_parts, remove_action
+
+if TYPE_CHECKING:
+    from ...core.decomposition.residual import ResidualShapes
 
 
 def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
@@ -39,69 +54,150 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     returns a PartialResult, yields (fraction, stage).
 
     Bones, names, parents and joints stay. Deforming bones are rigid; they turn about their joints with
-    ``rotation_only``, but for those without a deforming parent. Raises SkinningError, and then changes nothing.
+    ``rotation_only``, but for those without a deforming parent. Residual shapes of the conversion are solved, too.
+    Raises SkinningError, and then changes nothing.
     """
-    from ...core.decomposition.again import first_weights
-    from ...core.decomposition.again import solve_again as solve
-    from ...core.decomposition.partial import Given
-
     begin, settings = time.perf_counter(), AgainSettings(**given)
     parts = parts_of(context, active, settings.armature, settings.target, weighted=False)
     result = _result_of(parts)
     check_target(parts)
     names = deforming_bones(parts.armature)
-    check_keyable(parts.armature, names, but=ROTATION_LIMIT)
+    check_keyable(parts.armature, names, but=limit_of)
     before = read_bone_weights(parts.mesh, parts.armature)
     _check_weights(parts, before)
-    reading = yield from read_parts(context, parts, settings, names, before)
+    shapes = residual_names(parts.mesh) if result is not None else ()
+    reading = yield from read_parts(context, parts, settings, names, before, (OFFSET, *shapes))
     problem = joint_problem(parts, reading, names, {}, _held(parts.armature, names, settings.rotation_only))
-    rest, edges = rest_positions(parts.mesh.data), mesh_edges(parts.mesh.data)
-    ends = _ends(parts, reading.motion.to_armature[0], names)
-    parents = named_parents(parts.armature, names)
-    stored = read_weights(parts.mesh, names)
-    solving = background.run_in_worker(
-        lambda progress: solve(
-            reading.animation,
-            rest,
-            Given(*first_weights(rest, edges, *stored, ends, parents), before.locked, np.zeros(len(rest), bool)),
-            problem.joints,
-            settings.max_influences,
-            progress,
-            given=problem.given,
-            fixed=problem.fixed,
-            smoothness=settings.smoothness,
-            edges=edges,
-        )
-    )
-    transforms, bones, weights = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
-    poses = in_armature_space(transforms, reading.motion, parts.armature, names)
+    solving = background.run_in_worker(_work(parts, reading, problem, names, settings, len(shapes)))
+    solution: _Solution = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
+    poses = in_armature_space(solution.transforms, reading.motion, parts.armature, names)
     wanted = WantedPoses(names, poses, problem.held[: len(names)], {}, False)
     numbers = reading.animation.frame_numbers
     times = actions.key_times(context.scene, numbers)
-    with new_motion(context, parts, (), wanted, reading, times, None, "solved") as (copy, action, made):
+    with (
+        new_motion(context, parts, (), wanted, reading, times, None, "solved") as (copy, action, made),
+        ExitStack() as undo,
+    ):
         limited = remove_limits(copy)
         actions.remove_curves(copy, lambda path: _is_of_no_bone(copy, path))
         checking = check_followed(context, copy, made[0], numbers, parts.armature.name)
         yield from background.part_of(checking, 0.8, 0.85, "Checking the keys")
         with plain_copy(parts, copy) as probe:
-            write_bone_weights(probe, before, bones, weights)
+            write_bone_weights(probe, before, solution.bones, solution.weights)
+            shape_action = _put_shapes(probe, shapes, solution.shapes, action, times)
+            if shape_action != action:
+                undo.callback(remove_action, shape_action)
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
-        check_unchanged(parts.mesh, len(before.bones))
-        with put_back_on_failure(context, [parts.mesh], parts.armature):
-            apply_motion(context, parts.armature, (), action)
-            write_bone_weights(parts.mesh, before, bones, weights)
-            forget_figures(parts.mesh)
-            notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
-            if limited:
-                _limit_again(parts.armature, names, made[0], result)
-    idle = [name for index, name in enumerate(names) if not (weights[bones == index] > 0).any()]
-    if idle:
-        notes.append(f"{counted(len(idle), 'bone')} without vertices: {listed(idle)}. Place them inside the mesh")
+            check_unchanged(parts.mesh, len(before.bones))
+            with put_back_on_failure(context, [parts.mesh], parts.armature):
+                apply_motion(context, parts.armature, (), action)
+                write_bone_weights(parts.mesh, before, solution.bones, solution.weights)
+                forget_figures(parts.mesh)
+                notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
+                if limited:
+                    _limit_again(parts.armature, names, made[0], result)
+                if shapes:
+                    play_residual_keys(parts.mesh, probe, shapes)
+        undo.pop_all()
+    notes += _notes(parts.armature, names, solution)
     if result is not None:
         _update_record(result, parts, meter, numbers, settings.frame_step, names)
     parts.mesh.data.update()
+    if shapes:
+        notes.append(f"{counted(len(shapes), 'residual shape')} solved again")
     done = f"weights and motion of {counted(len(names), 'bone')} over {counted(len(numbers), 'frame')}"
-    return finished(parts, "Again", f'{done} in the action "{action.name}"', reading, None, meter, begin, notes)
+    done = f'{done} in the action "{action.name}"'
+    return finished(parts, "Again", done, reading, None, meter, begin, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """transforms (F, P, 3, 4), bones and weights (N, K). new (P,) bool: the bones that had no vertices before. shapes:
+    the residual shapes from zero to one and their offset, None if there are none."""
+
+    transforms: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+    new: np.ndarray
+    shapes: "tuple[ResidualShapes, np.ndarray | None] | None"
+
+
+def _work(
+    parts: Parts,
+    reading: Reading,
+    problem: JointProblem,
+    names: tuple[str, ...],
+    settings: AgainSettings,
+    shape_count: int,
+) -> Callable[[Progress], _Solution]:
+    """The solve, for a worker: what it needs of the scene is read now."""
+    from ...core.decomposition.again import first_weights, solve_again
+    from ...core.decomposition.partial import Given
+    from ...core.decomposition.residual import fit_residual_shapes
+
+    rest, edges = rest_positions(parts.mesh.data), mesh_edges(parts.mesh.data)
+    ends = _ends(parts, reading.motion.to_armature[0], names)
+    parents, (bones, weights) = named_parents(parts.armature, names), read_weights(parts.mesh, names)
+    count = min(shape_count, len(reading.animation.frames))
+
+    def solve(progress: Progress) -> _Solution:
+        start = first_weights(rest, edges, bones, weights, ends, parents)
+        found = solve_again(
+            reading.animation,
+            rest,
+            Given(*start, reading.weights.locked, np.zeros(len(rest), bool)),
+            problem.joints,
+            settings.max_influences,
+            span(progress, 0.0, 0.8 if count else 1.0),
+            given=problem.given,
+            fixed=problem.fixed,
+            smoothness=settings.smoothness,
+            edges=edges,
+        )
+        skin = rest, found[1], found[2], found[0]
+        frames, part = reading.animation.frames, span(progress, 0.8, 1.0)
+        shapes = fit_residual_shapes(frames, *skin, count, part).from_zero_to_one() if count else None
+        new = np.bincount(bones[weights > 0], minlength=len(names)) == 0
+        return _Solution(*found, new, shapes)
+
+    return solve
+
+
+def _put_shapes(
+    probe: bpy.types.Object,
+    names: tuple[str, ...],
+    found: "tuple[ResidualShapes, np.ndarray | None] | None",
+    action: bpy.types.Action,
+    times: np.ndarray,
+) -> bpy.types.Action:
+    """Give the ``probe`` the shape keys ``names`` and their motion; returns their action."""
+    if found is None:
+        return action
+    residual, offset = found
+    count = len(residual.shapes)
+    # There are no more shapes than frames; of the others nothing is left.
+    shapes = np.concatenate([residual.shapes, np.zeros((len(names) - count, *residual.shapes.shape[1:]))])
+    put_residual_keys(probe, shapes, offset, names)
+    made = assign_residual_action([probe], action, f"{action.name}_shapes")
+    key_residual_values(probe, names[:count], residual.values, times)
+    return made
+
+
+def _notes(armature: bpy.types.Object, names: tuple[str, ...], solution: _Solution) -> list[str]:
+    """What became of the user's bones, where they may not expect it."""
+    follow = np.bincount(solution.bones[solution.weights > 0], minlength=len(names))
+    notes, free = [], named_parents(armature, names) < 0
+    stray = np.flatnonzero(solution.new & free & (follow > 0))
+    if len(stray):
+        told = listed([f"{names[index]} ({vertices_text(int(follow[index]))})" for index in stray])
+        notes.append(
+            f"{counted(len(stray), 'new bone')} moving freely, without a parent that deforms: {told}. Parent it in "
+            "Edit Mode to let it turn about a joint"
+        )
+    idle = [name for name, count in zip(names, follow, strict=True) if not count]
+    if idle:
+        notes.append(f"{counted(len(idle), 'bone')} without vertices: {listed(idle)}. Place them inside the mesh")
+    return notes
 
 
 def _result_of(parts: Parts) -> Result | None:
@@ -155,11 +251,12 @@ def _ends(parts: Parts, to_armature: np.ndarray, names: tuple[str, ...]) -> np.n
 def _limit_again(
     armature: bpy.types.Object, names: tuple[str, ...], poses: dict[str, np.ndarray], result: Result | None
 ) -> None:
-    """Give the bones that hang from deforming ones limits with the range of their new ``poses``."""
-    turns = {}
+    """Give the bones that hang from deforming ones limits with the range of their new ``poses``, but for those whose
+    limits the user has deleted."""
+    turns, without = {}, freed(armature)
     for name, parent in zip(names, named_parents(armature, names), strict=True):
         bone = armature.data.bones[name]
-        if parent >= 0 and bone.parent.name in poses:
+        if parent >= 0 and bone.parent.name in poses and name not in without:
             local = local_poses(bone, poses[name], poses[bone.parent.name])
             turns[name] = quaternions.from_matrices(local[:, :3, :3])
     remove_limits(armature)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Check that keys on an armature's bones take effect: what would override them before, and the poses after."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import bpy
 import numpy as np
@@ -18,17 +18,22 @@ _SAME_POSE = 2e-3
 _IK = {"IK", "SPLINE_IK"}
 
 
-def check_keyable(armature: bpy.types.Object, names: Sequence[str], but: str = "") -> None:
+def check_keyable(
+    armature: bpy.types.Object,
+    names: Sequence[str],
+    but: Callable[[bpy.types.PoseBone], bpy.types.Constraint | None] = lambda bone: None,
+) -> None:
     """Raise BadScene if keys on the bones would be overridden or cannot be made; names: the existing bones to key,
-    empty if only new bones are keyed; but: the name of constraints that will be changed with the keys."""
+    empty if only new bones are keyed; but: the constraint of a bone that will be changed with the keys."""
     check_movable(armature, armature_label(armature), "its bones cannot be keyed")
     _check_nla(armature, new_only=not names)
     animation = armature.animation_data
     driven = {curve.data_path for curve in animation.drivers} if animation is not None else set()
     keyed = {curve.data_path: curve for curve in actions.existing_curves(armature)}
     for name in names:
-        for constraint in armature.pose.bones[name].constraints:
-            if constraint.name != but and _acts(constraint, driven, keyed):
+        bone = armature.pose.bones[name]
+        for constraint in bone.constraints:
+            if constraint != but(bone) and _acts(constraint, driven, keyed):
                 raise BadScene(
                     f'The constraint "{constraint.name}" of the bone "{name}" would override its keys. Disable or '
                     "remove it"

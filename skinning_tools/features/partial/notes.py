@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Notes for the user after a successful solve."""
 
+from collections.abc import Collection
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,11 @@ _STILL, _LONGEST_REST = 1e-5, 2
 _ASIDE = 0.15
 
 
-def scene_notes(context: bpy.types.Context, parts: Parts, numbers: np.ndarray) -> tuple[str, ...]:
-    """Notes on the scene, before the solve."""
-    return (*_range_notes(context, parts.armature, numbers), *besides_notes(parts))
+def scene_notes(
+    context: bpy.types.Context, parts: Parts, numbers: np.ndarray, solved: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Notes on the scene, before the solve. solved: see ``besides_notes``."""
+    return (*_range_notes(context, parts.armature, numbers), *besides_notes(parts, solved))
 
 
 def _range_notes(context: bpy.types.Context, armature: bpy.types.Object, numbers: np.ndarray) -> list[str]:
@@ -44,12 +47,13 @@ def _stretch(context: bpy.types.Context) -> float:
     return float(actions.key_times(context.scene, np.ones(1))[0])
 
 
-def besides_notes(parts: Parts) -> list[str]:
-    """Notes on what deforms the mesh besides the solved bones."""
+def besides_notes(parts: Parts, solved: Collection[str] = ()) -> list[str]:
+    """Notes on what deforms the mesh besides the solved bones and shape keys."""
     notes, keys = [], parts.mesh.data.shape_keys
     if keys is not None and not parts.own:
         animated = keys.animation_data is not None
-        blocks = [block for block in keys.key_blocks if block != keys.reference_key and not block.mute]
+        others = [block for block in keys.key_blocks if block != keys.reference_key and not block.mute]
+        blocks = [block for block in others if block.name not in solved]
         if any(animated or block.value for block in blocks):
             notes.append(
                 f"the shape keys of {object_label(parts.mesh)} deform it too, which neither the bones nor "

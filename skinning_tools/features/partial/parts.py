@@ -135,6 +135,11 @@ def _target(context: bpy.types.Context, mesh: bpy.types.Object) -> bpy.types.Obj
     if others:
         return others[0]
     result = result_of(mesh)
-    if result is not None and result.mesh == mesh and result.source is not None:
-        return result.source
-    return mesh
+    if result is None or result.mesh != mesh:
+        return mesh
+    if result.source is None:
+        raise BadScene(
+            f'The source "{result.figures["source"]}" of {object_label(mesh)} was renamed or deleted. Restore it or '
+            "its name, or choose an object with the wanted animation as Target"
+        )
+    return result.source

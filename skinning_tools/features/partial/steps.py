@@ -141,8 +141,9 @@ def read_parts(
     settings: PartialSettings,
     names: Sequence[str],
     weights: BoneWeights | None = None,
+    shapes: Sequence[str] = (),
 ) -> background.Steps:
-    """Generator: read everything that a solve needs from the scene."""
+    """Generator: read everything that a solve needs from the scene. shapes: the shape keys that it solves for."""
     chosen = Chosen((), (), {}, False, ())
     if isinstance(settings, (WeightSettings, HelperSettings)):
         choosing = chosen_clips(context, parts, settings)
@@ -169,7 +170,7 @@ def read_parts(
         motion = yield from background.part_of(moving, 0.25, 0.4, "Reading the armature")
     weights = weights or read_bone_weights(parts.mesh, parts.armature)
     left_out = texts_of(omissions.finish())
-    notes = (*left_out, *scene_notes(context, parts, animation.frame_numbers))
+    notes = (*left_out, *scene_notes(context, parts, animation.frame_numbers, shapes))
     return Reading(animation, motion, weights, left_out, notes, chosen)
 
 
