@@ -1,45 +1,113 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Triangles of a mesh that run into each other in a pose, by Blender's own trees of bounding volumes."""
+"""Triangles of a mesh that run into each other in a pose, by Blender's own trees of bounding volumes.
+
+Trees are of small blocks of triangles, for three reasons: only blocks whose boxes meet need any; blocks that move
+rigidly need not be compared with each other; and no single call into Blender, during which Python's other threads wait,
+takes long.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from mathutils.bvhtree import BVHTree
+
+# Triangles in a block.
+_BLOCK = 2048
+# Shares from here on are the whole.
+_WHOLE = 1 - 1e-6
+
+
+@dataclass(eq=False)
+class _Block:
+    """Triangles (n,) by their index, of corners (n, 3) among the points (N, 3), with the box around them."""
+
+    triangles: np.ndarray
+    corners: np.ndarray
+    points: np.ndarray
+
+    @cached_property
+    def box(self) -> np.ndarray:
+        """(2, 3): its lowest and highest corner."""
+        points = self.points[self.corners.ravel()]
+        return np.array([points.min(axis=0), points.max(axis=0)])
+
+    @cached_property
+    def tree(self) -> BVHTree:
+        used, places = np.unique(self.corners, return_inverse=True)
+        return BVHTree.FromPolygons(self.points[used].tolist(), places.reshape(-1, 3).tolist())
 
 
 class SelfContact:
     """Finds the triangles that cross each other in a pose but not at rest.
 
-    rest (N, 3), triangles (T, 3): of the mesh at rest.
+    rest (N, 3), triangles (T, 3): of the mesh at rest. Uses no data of Blender's, so that any thread may run it.
     """
 
     def __init__(self, rest: np.ndarray, triangles: np.ndarray):
         self._triangles = triangles
         # Faces that meet at a seam, where the mesh has a vertex for each side, are neighbors.
-        self._places = np.unique(rest, axis=0, return_inverse=True)[1].reshape(-1)
-        self._tree = BVHTree.FromPolygons(rest.tolist(), triangles.tolist())
-        every = np.arange(len(triangles))
-        self._at_rest = self._keys(self._pairs(self._tree, self._tree, every, every))
+        order = np.lexsort(rest.T)
+        self._places = np.zeros(len(rest), np.int64)
+        self._places[order[1:]] = np.cumsum((rest[order[1:]] != rest[order[:-1]]).any(axis=1))
+        centers = rest[triangles].mean(axis=1)
+        self._blocks = [_Block(own, triangles[own], rest) for own in _halved(centers, np.arange(len(triangles)))]
+        self._at_rest = self._keys(self._apart(_crossing(self._blocks, self._blocks, once=True)))
 
-    def touching(self, points: np.ndarray, vertices: np.ndarray) -> np.ndarray:
-        """(n,) the triangles that cross others in the pose ``points`` (N, 3), in which only ``vertices`` moved."""
-        moves = np.zeros(len(points), bool)
-        moves[vertices] = True
-        moved = np.flatnonzero(moves[self._triangles].any(axis=1))
-        used, places = np.unique(self._triangles[moved], return_inverse=True)
-        tree = BVHTree.FromPolygons(points[used].tolist(), places.reshape(-1, 3).tolist())
-        others = self._pairs(tree, self._tree, moved, np.arange(len(self._triangles)))
-        # In the tree of the mesh at rest, the moved triangles are not where they are now.
-        others = others[~moves[self._triangles[others[:, 1]]].any(axis=1)]
-        pairs = np.concatenate([others, self._pairs(tree, tree, moved, moved)])
-        return np.unique(pairs[~np.isin(self._keys(pairs), self._at_rest)])
+    def touching(self, points: np.ndarray, vertices: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """(n,) the triangles that cross others in the pose ``points`` (N, 3), in which only ``vertices`` (n,) moved,
+        and those with ``shares`` (n,) of 1 rigidly."""
+        moved, whole = np.zeros(len(points), bool), np.zeros(len(points), bool)
+        moved[vertices] = True
+        whole[vertices[shares >= _WHOLE]] = True
+        moving = moved[self._triangles].any(axis=1)
+        rigid = whole[self._triangles].all(axis=1)
+        turned = self._parts(points, moving & rigid)
+        blended = self._parts(points, moving & ~rigid)
+        # The trees at rest have the moved triangles, too, which are elsewhere now.
+        still = [block for block in self._blocks if not moving[block.triangles].all()]
+        others = _crossing([*turned, *blended], still)
+        pairs = [others[~moving[others[:, 1]]], _crossing(blended, turned), _crossing(blended, blended, once=True)]
+        found = self._apart(np.concatenate(pairs))
+        return np.unique(found[~np.isin(self._keys(found), self._at_rest)])
 
-    def _pairs(self, tree: BVHTree, other: BVHTree, names: np.ndarray, other_names: np.ndarray) -> np.ndarray:
-        """(n, 2) triangles without a common vertex of which one in each tree cross."""
-        found = np.array(tree.overlap(other), dtype=np.int64).reshape(-1, 2)
-        pairs = np.stack([names[found[:, 0]], other_names[found[:, 1]]], axis=1)
+    def _parts(self, points: np.ndarray, chosen: np.ndarray) -> list[_Block]:
+        """What the blocks have of the triangles ``chosen`` (T,), in a pose."""
+        parts = [block.triangles[chosen[block.triangles]] for block in self._blocks]
+        return [_Block(own, self._triangles[own], points) for own in parts if len(own)]
+
+    def _apart(self, pairs: np.ndarray) -> np.ndarray:
+        """Those of the pairs (n, 2) of triangles that have no common vertex."""
         corners = self._places[self._triangles[pairs]]
-        joined = (corners[:, 0, :, None] == corners[:, 1, None, :]).any(axis=(1, 2))
-        return pairs[~joined]
+        return pairs[~(corners[:, 0, :, None] == corners[:, 1, None, :]).any(axis=(1, 2))]
 
     def _keys(self, pairs: np.ndarray) -> np.ndarray:
         ordered = np.sort(pairs, axis=1)
         return ordered[:, 0] * len(self._triangles) + ordered[:, 1]
+
+
+def _halved(centers: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield ``rows`` in blocks of near ones: halves of halves along the longest side, until they are small."""
+    if len(rows) <= _BLOCK:
+        yield rows
+        return
+    own = centers[rows]
+    middle = len(rows) // 2
+    order = np.argpartition(own[:, np.ptp(own, axis=0).argmax()], middle)
+    yield from _halved(centers, rows[order[:middle]])
+    yield from _halved(centers, rows[order[middle:]])
+
+
+def _crossing(first: list[_Block], second: list[_Block], once: bool = False) -> np.ndarray:
+    """(n, 2) triangles, one of each list, that cross. once: both lists are the same, of which each pair counts once."""
+    found = [np.zeros((0, 2), np.int64)]
+    if first and second:
+        mine, theirs = (np.array([block.box for block in blocks]) for blocks in (first, second))
+        below = (mine[:, None, 0] <= theirs[None, :, 1]).all(axis=2)
+        meet = below & (theirs[None, :, 0] <= mine[:, None, 1]).all(axis=2)
+        for row, column in np.argwhere(np.triu(meet) if once else meet):
+            one, other = first[row], second[column]
+            pairs = np.array(one.tree.overlap(other.tree), dtype=np.int64).reshape(-1, 2)
+            found.append(np.column_stack([one.triangles[pairs[:, 0]], other.triangles[pairs[:, 1]]]))
+    return np.concatenate(found)

@@ -22,12 +22,13 @@ _LEAST_LENGTH = 0.1
 @dataclass(frozen=True)
 class Turn:
     """One bone turned: the row of the ``bone``, its own ``axis`` (0, 1 or 2) and the ``angle`` in radians. vertices
-    (n,): those that move; points (N, 3): the whole mesh in this pose."""
+    (n,): those that move, with their ``shares`` (n,); points (N, 3): the whole mesh in this pose."""
 
     bone: int
     axis: int
     angle: float
     vertices: np.ndarray
+    shares: np.ndarray
     points: np.ndarray
 
 
@@ -61,7 +62,7 @@ def turns(
             for signed in (angle, -angle):
                 points = rest.copy()
                 points[vertices] = _turned(rest[vertices], own, matrix[:3, 3], direction, signed, preserve_volume)
-                yield Turn(bone, axis, signed, vertices, points)
+                yield Turn(bone, axis, signed, vertices, own, points)
 
 
 def _turned(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
-from skinning_tools.blender import attributes
+from skinning_tools.blender import attributes, self_contact
 from skinning_tools.blender.background import drain
 from skinning_tools.blender.error_display import POSE_TEST_COLORS
 from skinning_tools.blender.weight_tools import forget_figures
@@ -120,6 +120,24 @@ def test_faces_that_run_into_others():
     assert found.touching.all()
     less = drain(pose_test.run_pose_test(bpy.context, ob, angle=math.radians(5)))
     assert less.record.touching == 0
+
+
+def test_blocks_of_faces_touch_as_the_whole_does(monkeypatch):
+    """Two sheets in each other's way, one of which bends into the other."""
+    across = np.linspace(0, 1, 12)
+    sheet = np.array([(x, y, 0) for x in across for y in across])
+    squares = np.array([(12 * i + k, 12 * i + k + 1, 12 * i + k + 12) for i in range(11) for k in range(11)])
+    rest = np.concatenate([sheet, sheet + [0, 0, 0.05]])
+    triangles = np.concatenate([squares, squares + len(sheet)])
+    shares = np.clip(2 * sheet[:, 0] - 0.5, 0, 1)
+    vertices = np.flatnonzero(shares > 0)
+    points = rest.copy()
+    points[vertices, 2] += 0.2 * shares[vertices]
+    whole = self_contact.SelfContact(rest, triangles).touching(points, vertices, shares[vertices])
+    monkeypatch.setattr(self_contact, "_BLOCK", 9)
+    blocks = self_contact.SelfContact(rest, triangles).touching(points, vertices, shares[vertices])
+    assert 0 < len(whole) < len(triangles)
+    np.testing.assert_array_equal(blocks, whole)
 
 
 def test_on_the_command_line(arm, tmp_path):

@@ -2,6 +2,7 @@
 """The pose test: turns each bone of a skinned mesh in arrays alone, so that pose, keys and file stay as they are."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from ...blender.skin_reader import Skin, armature_modifier, mesh_edges, read_in_
 from ...blender.weight_tools import POSE_TEST_PROPERTY
 from ...blender.wording import listed
 from ...core.errors import BadScene
+from ...core.progress import Progress, checkpoint
 from .settings import PoseTestSettings
 
 # Names in the line and in the panel.
@@ -107,7 +109,9 @@ def run_pose_test(
     begin, settings = time.perf_counter(), PoseTestSettings(**given)
     mesh_object = character_of(context, active)
     skin: Skin = yield from background.part_of(_stepped(read_in_parts(mesh_object)), 0.0, 0.05, "Reading the weights")
-    return (yield from _tested(skin, settings, begin))
+    testing = background.run_in_worker(_work(skin, settings))
+    record, bones, stretch, touching = yield from background.part_of(testing, 0.05, 1.0)
+    return PoseTest(skin.object.name, record, bones, stretch, touching, time.perf_counter() - begin)
 
 
 def show_pose_test(
@@ -142,50 +146,58 @@ def _stepped(steps: Any) -> Any:
         yield 0.5
 
 
-def _tested(skin: Skin, settings: PoseTestSettings, begin: float) -> background.Steps[PoseTest]:
-    from ...core.pose_test import stretches, turns
+def _work(
+    skin: Skin, settings: PoseTestSettings
+) -> Callable[[Progress], tuple[PoseTestFigures, tuple[TestedBone, ...], np.ndarray, np.ndarray]]:
+    """The test, for a worker: what it needs of the scene is read now."""
+    from ...core.pose_test import shares_below, stretches, turns
     from ...core.seams import with_seams
 
-    names, bones, shares = _joints(skin)
+    joints, armature_name = _joints(skin), skin.armature.name
     # In the armature's space, in which bones turn whatever the scale of the mesh.
     to_armature = np.linalg.inv(to_mesh(skin.object, skin.armature))
-    rest = skin.rest @ to_armature[:3, :3].T + to_armature[:3, 3]
-    edges, triangles = with_seams(rest, mesh_edges(skin.object.data)), skin.triangles
-    lengths = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)
+    own_edges, triangles = mesh_edges(skin.object.data), skin.triangles
     modifier = armature_modifier(skin.object)
     volume = modifier is not None and modifier.use_deform_preserve_volume
-    contact = SelfContact(rest, triangles) if settings.contact and len(triangles) else None
-    stretch, touching, torn_edges = np.ones(len(rest)), np.zeros(len(rest), bool), np.zeros(len(edges), bool)
-    touching_faces = np.zeros(len(triangles), bool)
-    tested: dict[int, TestedBone] = {}
-    for turn in turns(rest, shares, bones, settings.angle, volume):
-        now = stretches(turn.points, edges, lengths)
-        np.maximum.at(stretch, edges.ravel(), np.repeat(now, 2))
-        torn = now > settings.tear_limit
-        torn_edges |= torn
-        met = contact.touching(turn.points, turn.vertices) if contact is not None else np.zeros(0, int)
-        touching_faces[met] = True
-        bone = tested.get(turn.bone, TestedBone(names[turn.bone]))
-        tested[turn.bone] = bone.joined(float(now.max(initial=1.0)), int(torn.sum()), len(met))
-        yield 0.05 + 0.95 * turn.bone / len(names), "Turning the bones"
-    if not tested:
-        raise BadScene(
-            f'No bone of the armature "{skin.armature.name}" moves a part of the mesh against the rest, so there is '
-            "no joint to test. Bind the mesh to more bones"
+
+    def test(progress: Progress) -> tuple[PoseTestFigures, tuple[TestedBone, ...], np.ndarray, np.ndarray]:
+        rest = skin.rest @ to_armature[:3, :3].T + to_armature[:3, 3]
+        edges = with_seams(rest, own_edges)
+        lengths = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)
+        contact = SelfContact(rest, triangles) if settings.contact and len(triangles) else None
+        longest, touching_faces = np.ones(len(edges)), np.zeros(len(triangles), bool)
+        shares = shares_below(joints.bones, skin.weights, joints.parents)[joints.turned]
+        tested: dict[int, TestedBone] = {}
+        for turn in turns(rest, shares, joints.rest, settings.angle, volume):
+            now = stretches(turn.points, edges, lengths)
+            np.maximum(longest, now, out=longest)
+            met = contact.touching(turn.points, turn.vertices, turn.shares) if contact is not None else np.zeros(0, int)
+            touching_faces[met] = True
+            bone = tested.get(turn.bone, TestedBone(joints.names[turn.bone]))
+            torn = int((now > settings.tear_limit).sum())
+            tested[turn.bone] = bone.joined(float(now.max(initial=1.0)), torn, len(met))
+            checkpoint(progress, turn.bone / len(joints.names), "Turning the bones")
+        if not tested:
+            raise BadScene(
+                f'No bone of the armature "{armature_name}" moves a part of the mesh against the rest, so there is '
+                "no joint to test. Bind the mesh to more bones"
+            )
+        stretch, touching = np.ones(len(rest)), np.zeros(len(rest), bool)
+        np.maximum.at(stretch, edges.ravel(), np.repeat(longest, 2))
+        touching[triangles[touching_faces]] = True
+        bones = sorted(tested.values(), key=lambda bone: (bone.torn + bone.touching, bone.stretch), reverse=True)
+        record = PoseTestFigures(
+            settings.angle,
+            settings.tear_limit,
+            len(tested),
+            int((longest > settings.tear_limit).sum()),
+            int(touching_faces.sum()),
+            float(stretch.max()),
+            tuple(_told(bone) for bone in bones[:_MOST_NAMED] if bone.torn or bone.touching),
         )
-    touching[triangles[touching_faces]] = True
-    ranked = sorted(tested.values(), key=lambda bone: (bone.torn + bone.touching, bone.stretch), reverse=True)
-    worst = [_told(bone) for bone in ranked[:_MOST_NAMED] if bone.torn or bone.touching]
-    record = PoseTestFigures(
-        settings.angle,
-        settings.tear_limit,
-        len(tested),
-        int(torn_edges.sum()),
-        int(touching_faces.sum()),
-        float(stretch.max()),
-        tuple(worst),
-    )
-    return PoseTest(skin.object.name, record, tuple(ranked), stretch, touching, time.perf_counter() - begin)
+        return record, tuple(bones), stretch, touching
+
+    return test
 
 
 def _told(bone: TestedBone) -> str:
@@ -194,24 +206,31 @@ def _told(bone: TestedBone) -> str:
     return f"{bone.name} ({listed(parts)})"
 
 
-def _joints(skin: Skin) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """The bones to turn: names, rest matrices (P, 4, 4) in the armature's space, and shares (P, N) of what they move.
+@dataclass(frozen=True, eq=False)
+class _Joints:
+    """The bones to turn: ``names`` and rest matrices (P, 4, 4) in the armature's space; they are the rows ``turned``
+    (P,) of all bones with ``parents``, among which ``bones`` (N, K) are those of the weights."""
 
-    The deforming bones; if none of them is below another, the visible bones that carry them.
-    """
-    from ...core.pose_test import shares_below
+    names: tuple[str, ...]
+    rest: np.ndarray
+    turned: np.ndarray
+    parents: np.ndarray
+    bones: np.ndarray
 
+
+def _joints(skin: Skin) -> _Joints:
+    """The deforming bones; if none of them is below another, the visible bones that carry them."""
     armature, names = skin.armature, skin.bone_names
     skeleton = skeleton_of(armature, names)
     if (skeleton.parents >= 0).any():
-        return names, skeleton.rest, shares_below(skin.bones, skin.weights, skeleton.parents)
+        return _Joints(names, skeleton.rest, np.arange(len(names)), skeleton.parents, skin.bones)
     every = tuple(armature.data.bones.keys())
     place = np.array([every.index(name) for name in names])
-    shares = shares_below(place[skin.bones], skin.weights, named_parents(armature, every))
     turned = [index for index, name in enumerate(every) if _is_shown(armature.data.bones[name])]
     turned = turned or place.tolist()
     rest = np.array([armature.data.bones[every[index]].matrix_local for index in turned], dtype=np.float64)
-    return tuple(every[index] for index in turned), rest, shares[turned]
+    parents = named_parents(armature, every)
+    return _Joints(tuple(every[index] for index in turned), rest, np.array(turned), parents, place[skin.bones])
 
 
 def _is_shown(bone: bpy.types.Bone) -> bool:
