@@ -127,7 +127,7 @@ def test_blocks_of_faces_touch_as_the_whole_does(monkeypatch):
     across = np.linspace(0, 1, 12)
     sheet = np.array([(x, y, 0) for x in across for y in across])
     squares = np.array([(12 * i + k, 12 * i + k + 1, 12 * i + k + 12) for i in range(11) for k in range(11)])
-    rest = np.concatenate([sheet, sheet + [0, 0, 0.05]])
+    rest = np.concatenate([sheet, sheet + np.array([0, 0, 0.05])])
     triangles = np.concatenate([squares, squares + len(sheet)])
     shares = np.clip(2 * sheet[:, 0] - 0.5, 0, 1)
     vertices = np.flatnonzero(shares > 0)
