@@ -4,6 +4,7 @@
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 
 from skinning_tools import command_line
 from skinning_tools.blender.background import drain
@@ -24,27 +25,26 @@ JOINTS = (0.0, 2.0, 4.0)
 PREFIX = {"RIGID": "DEF-", "SCALED": "CTL-", "AFFINE": "CTL-"}
 
 
-def turn_about_joint(bone, frame):
+def turn_about_joint(bone, frame, joints):
     """(4, 4): of one part of the arm against the part before, about their joint."""
-    turn, joint = 0.5 * np.sin(frame * (bone + 1)), [JOINTS[bone], 0, 0]
+    turn, joint = 0.5 * np.sin(frame * (bone + 1)), [joints[bone], 0, 0]
     step = np.eye(4)
     step[:2, :2] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
     step[:3, 3] = joint - step[:3, :3] @ joint
     return step
 
 
-@pytest.fixture
-def arm():
-    """A bar of three parts that bend against each other in every frame."""
+def bending_bar(joints):
+    """A bar of parts that bend against each other in every frame, in the plane of x and y."""
     moving_meshes.fresh_scene()
     rest, triangles = cuboid()
-    bones, weights = chain_weights(rest[:, 0], JOINTS[1:], reach=0.1)
+    bones, weights = chain_weights(rest[:, 0], joints[1:], reach=0.1)
     ob = moving_meshes.add_object("Arm", rest, triangles.tolist())
     ob.shape_key_add(name="Basis")
     for frame in FRAMES:
         moved, place = np.zeros_like(rest), np.eye(4)
-        for bone in range(3):
-            place = place @ turn_about_joint(bone, frame)
+        for bone in range(len(joints)):
+            place = place @ turn_about_joint(bone, frame, joints)
             moved += weights[:, bones[0] == bone] * (rest @ place[:3, :3].T + place[:3, 3])
         key = ob.shape_key_add(name=f"frame {frame}")
         key.data.foreach_set("co", moved.ravel())
@@ -52,6 +52,11 @@ def arm():
             key.value = value
             key.keyframe_insert("value", frame=time)
     return ob
+
+
+@pytest.fixture
+def arm():
+    return bending_bar(JOINTS)
 
 
 def convert(ob, **given):
@@ -200,6 +205,39 @@ def test_rotation_limits_do_not_change_what_plays(arm):
     assert limit.max_x < 2.0
     with pytest.raises(RuntimeError, match="Rotation Limits need bones that turn about joints"):
         convert(arm, rotation_limits=True)
+
+
+def test_inverse_kinematics_bend_a_limb_in_its_plane():
+    """Two bones that only rotate, and a target within their reach, without any further setting."""
+    _, rig = convert(
+        bending_bar((0.0, 1.2, 2.4, 3.6, 4.8)),
+        bone_count=5,
+        bone_kind="RIGID",
+        joint_hierarchy=True,
+        rotation_only=True,
+    )
+    rig.animation_data_clear()
+    tip = next(bone for bone in rig.pose.bones if not bone.children and bone.parent.parent is not None)
+    limb = [tip, tip.parent]
+    for bone in rig.pose.bones:
+        bone.matrix_basis.identity()
+        bone.rotation_mode = "XYZ"
+    for bone in limb:
+        bone.rotation_euler.x = 0.5
+    bpy.context.view_layer.update()
+    wanted = [tuple(bone.tail) for bone in limb]
+    for bone in limb:
+        bone.rotation_euler.x = 0.0
+    target = scenes.link(bpy.data.objects.new("Target", None))
+    target.location = rig.matrix_world @ Vector(wanted[0])
+    constraint = tip.constraints.new("IK")
+    constraint.target, constraint.chain_count = target, 2
+    bpy.context.view_layer.update()
+    length = sum(bone.length for bone in limb)
+    np.testing.assert_allclose(tip.tail, wanted[0], atol=1e-3 * length)
+    for bone, end in zip(limb, wanted, strict=True):
+        assert abs(bone.tail.z - end[2]) < 0.02 * length
+        np.testing.assert_allclose(bone.tail, end, atol=0.05 * length)
 
 
 def edited(rig, edit):
