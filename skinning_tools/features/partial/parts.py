@@ -138,8 +138,9 @@ def _target(context: bpy.types.Context, mesh: bpy.types.Object) -> bpy.types.Obj
     if result is None or result.mesh != mesh:
         return mesh
     if result.source is None:
+        name = result.figures["source"]
         raise BadScene(
-            f'The source "{result.figures["source"]}" of {object_label(mesh)} was renamed or deleted. Restore it or '
+            f'The source "{name}" of {object_label(mesh)} was renamed or deleted. Restore it or '
             "its name, or choose an object with the wanted animation as Target"
         )
     return result.source

@@ -153,7 +153,7 @@ def _work(
     from ...core.pose_test import shares_below, stretches, turns
     from ...core.seams import with_seams
 
-    joints, armature_name = _joints(skin), skin.armature.name
+    joints, name = _joints(skin), skin.armature.name
     # In the armature's space, in which bones turn whatever the scale of the mesh.
     to_armature = np.linalg.inv(to_mesh(skin.object, skin.armature))
     own_edges, triangles = mesh_edges(skin.object.data), skin.triangles
@@ -179,7 +179,7 @@ def _work(
             checkpoint(progress, turn.bone / len(joints.names), "Turning the bones")
         if not tested:
             raise BadScene(
-                f'No bone of the armature "{armature_name}" moves a part of the mesh against the rest, so there is '
+                f'No bone of the armature "{name}" moves a part of the mesh against the rest, so there is '
                 "no joint to test. Bind the mesh to more bones"
             )
         stretch, touching = np.ones(len(rest)), np.zeros(len(rest), bool)
