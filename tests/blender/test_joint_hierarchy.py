@@ -27,7 +27,7 @@ JOINTS = (0.0, 2.0, 4.0)
 PREFIX = {"RIGID": "DEF-", "SCALED": "CTL-", "AFFINE": "CTL-"}
 
 
-def turn_about_joint(bone, frame, joints):
+def turn_about_joint(bone, frame, joints=JOINTS):
     """(4, 4): of one part of the arm against the part before, about their joint."""
     turn, joint = 0.5 * np.sin(frame * (bone + 1)), [joints[bone], 0, 0]
     step = np.eye(4)
