@@ -227,12 +227,14 @@ def test_an_animator_adds_inverse_kinematics_or_rigify(limbs):
     mesh, rig = limbs
     tip = next(bone for bone in rig.pose.bones if not bone.children and bone.parent.parent is not None)
     limb = [tip, tip.parent]
-    for bone in limb:
-        bone.rotation_euler.x = 0.5
-    bpy.context.view_layer.update()
-    wanted = [tuple(bone.tail) for bone in limb]
-    for bone in limb:
-        bone.rotation_euler.x = 0.0
+    # Bent further than at rest: stretched, a limb may bend to either side.
+    reach, poses = {}, {}
+    for turn in (-0.5, 0.5):
+        tip.rotation_euler.x = turn
+        bpy.context.view_layer.update()
+        reach[turn], poses[turn] = (tip.tail - tip.parent.head).length, [tuple(bone.tail) for bone in limb]
+    wanted = poses[min(reach, key=reach.get)]
+    tip.rotation_euler.x = 0.0
     target = scenes.link(bpy.data.objects.new("Target", None))
     target.location = rig.matrix_world @ Vector(wanted[0])
     constraint = tip.constraints.new("IK")
