@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Data-blocks: whether a reference is still valid, independent copies, and names."""
 
+from collections.abc import Iterable
 from itertools import chain, count
 
 import bpy
@@ -12,6 +13,11 @@ def is_alive(block: bpy.types.bpy_struct) -> bool:
         return bool(block.name)
     except ReferenceError:
         return False
+
+
+def remove_living(blocks: Iterable[bpy.types.ID]) -> None:
+    """Remove the data-blocks, but for those that the user, an undo or loading a file has removed already."""
+    bpy.data.batch_remove([block for block in blocks if is_alive(block)])
 
 
 def object_again(name: str, uid: int) -> bpy.types.Object | None:

@@ -2,13 +2,14 @@
 """Measures the error of a written rig in Blender's own evaluation."""
 
 from collections.abc import Generator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import bpy
 import numpy as np
 
 from ..core.animation import Animation, ErrorMeter, unit_scale
 from .attributes import read_attribute
+from .background import Steps, part_of, run_in_worker
 from .preconditions import unmet
 from .temporary_scene import evaluate_frame, temporary_scene
 
@@ -55,12 +56,13 @@ class RigMeter(ErrorMeter):
                 part.add(expected[start : start + count], actual[start : start + count], to_world)
             start += count
 
-    def add_normals(self, expected: np.ndarray, actual: np.ndarray, triangles: np.ndarray) -> None:
-        """Compare the normals of one frame: both (N, 3), object space."""
+    def adding_normals(self, expected: np.ndarray, actual: np.ndarray, triangles: np.ndarray) -> Steps[None]:
+        """Generator: compare the normals of one frame: both (N, 3), object space."""
         from ..core.deform.surface import normal_errors
 
+        angles = yield from run_in_worker(lambda _: normal_errors(actual, expected, triangles))
         if self._angles is not None:
-            self._angles.append(normal_errors(actual, expected, triangles).astype(np.float32))
+            self._angles.append(angles.astype(np.float32))
 
     def frames_for_normals(self, count: int) -> set[int]:
         """Those of ``count`` frames in which to compare normals, spread evenly."""
@@ -78,16 +80,16 @@ class RigMeter(ErrorMeter):
         return {"mean": float(angles.mean(dtype=np.float64)), "within": float(np.quantile(angles, 0.9))}
 
 
-def measure_rig(rig: Rig, source: Source, meter: RigMeter | None = None) -> Generator[float, None, RigMeter]:
+def measure_rig(rig: Rig, source: Source, meter: RigMeter | None = None) -> Generator[Any, None, RigMeter]:
     """Generator: compare ``rig`` (a Rig) with ``source`` (a SourceAnimation) at every frame; returns a RigMeter.
 
     meter: the one to continue with, with the same rig playing another clip.
 
-    Yields the fraction done. The rig is evaluated in a scene of its own, so that the source, with its caches and
-    simulations, is not evaluated again and the user's frame stays; the scene is removed when the generator ends or is
-    closed. At a frame where the object is scaled to nothing, Blender cannot deform it in its own space: there only the
-    visible error in world space counts. E_RMS is in the object's own space, the vertices' errors are distances in world
-    space.
+    Yields the fraction done, or (fraction, stage). The rig is evaluated in a scene of its own, so that the source, with
+    its caches and simulations, is not evaluated again and the user's frame stays; the scene is removed when the
+    generator ends or is closed. At a frame where the object is scaled to nothing, Blender cannot deform it in its own
+    space: there only the visible error in world space counts. E_RMS is in the object's own space, the vertices' errors
+    are distances in world space.
     Raises BadScene if the rig, or one of its parts, was removed meanwhile.
     """
     animation = source.animation
@@ -108,7 +110,8 @@ def measure_rig(rig: Rig, source: Source, meter: RigMeter | None = None) -> Gene
                 linear = np.array(evaluated.matrix_world, dtype=np.float64)[:3, :3]
                 meter.add(expected, _visible_part(actual, expected, linear), linear)
                 if row in with_normals:
-                    meter.add_normals(expected, actual, animation.triangles)
+                    comparing = meter.adding_normals(expected, actual, animation.triangles)
+                    yield from part_of(comparing, row / len(animation.frames), row / len(animation.frames))
                 yield (row + 1) / len(animation.frames)
     except ReferenceError as error:
         raise unmet("REMOVED", object="rig") from error

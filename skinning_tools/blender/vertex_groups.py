@@ -9,11 +9,14 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadWeights
-from .background import drain
+from .background import Steps, drain, part_of, run_in_worker
 from .control_points import point_count, points_of
 
-# Vertices whose weights are read in one step: a hundredth of a second.
+# Vertices whose weights are read or written in one step: a few hundredths of a second.
 _PART = 4000
+
+# The fraction of the time to write weights after which they are sorted by group.
+_SORTED = 0.1
 
 # In a column of weights: the vertex is not in the group.
 ABSENT = -1.0
@@ -35,8 +38,24 @@ def write_weights(mesh_object: bpy.types.Object, names: Sequence[str], bones: np
     bones (N, K) indices into ``names``, weights (N, K): influences of weight 0 are not written; weights of a bone that
     occurs twice at a vertex are added.
     """
-    for name, vertices, values in _columns(mesh_object, names, bones, weights):
+    _check_shapes(mesh_object, bones, weights)
+    for name, vertices, values in _columns(names, bones, weights):
         fill_group(mesh_object.vertex_groups.new(name=name), vertices, values)
+
+
+def write_weights_in_parts(
+    mesh_object: bpy.types.Object, names: Sequence[str], bones: np.ndarray, weights: np.ndarray, unused: bool
+) -> Steps[None]:
+    """Generator: ``write_weights`` in steps. unused: make groups without vertices, too."""
+    _check_shapes(mesh_object, bones, weights)
+    columns = yield from part_of(run_in_worker(lambda _: list(_columns(names, bones, weights))), 0.0, _SORTED)
+    for number, (name, vertices, values) in enumerate(columns):
+        if unused or len(vertices):
+            group = mesh_object.vertex_groups.new(name=name)
+        for start in range(0, len(vertices), _PART):
+            part = slice(start, start + _PART)
+            fill_group(group, vertices[part], values[part])
+            yield _SORTED + (1.0 - _SORTED) * number / len(columns), ""
 
 
 def put_weights(
@@ -50,9 +69,10 @@ def put_weights(
 
     Makes missing groups if needed. Groups marked in ``kept`` (P,) do not change.
     """
+    _check_shapes(mesh_object, bones, weights)
     everything = list(range(point_count(mesh_object)))
     with active_group_kept(mesh_object):
-        for index, (name, vertices, values) in enumerate(_columns(mesh_object, names, bones, weights)):
+        for index, (name, vertices, values) in enumerate(_columns(names, bones, weights)):
             if kept is not None and kept[index]:
                 continue
             group = mesh_object.vertex_groups.get(name)
@@ -64,16 +84,19 @@ def put_weights(
                 fill_group(group, vertices, values)
 
 
-def _columns(
-    mesh_object: bpy.types.Object, names: Sequence[str], bones: np.ndarray, weights: np.ndarray
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """For each name the vertices that have a weight above zero, in order, and the weights. Raises BadWeights."""
-    bones, weights = np.asarray(bones), np.asarray(weights, dtype=np.float64)
+def _check_shapes(mesh_object: bpy.types.Object, bones: np.ndarray, weights: np.ndarray) -> None:
+    """Raises BadWeights."""
     if bones.shape != weights.shape or len(bones) != point_count(mesh_object):
         raise BadWeights(
             f'Object "{mesh_object.name}" has {point_count(mesh_object)} vertices, but there are '
             f"{bones.shape} bone indices and {weights.shape} weights"
         )
+
+
+def _columns(
+    names: Sequence[str], bones: np.ndarray, weights: np.ndarray
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """For each name the vertices that have a weight above zero, in order, and the weights."""
     vertex = np.repeat(np.arange(len(bones)), bones.shape[1])
     # A key per influence sorts by bone and vertex, and finds duplicates.
     key, inverse = np.unique(bones.ravel().astype(np.int64) * len(bones) + vertex, return_inverse=True)

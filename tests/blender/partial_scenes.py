@@ -12,7 +12,6 @@ from skinning_tools.blender.skin_reader import bone_matrices
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import Decomposition
 from skinning_tools.core.deform.influences import weight_matrix
-from skinning_tools.features.convert.rig_writer import write_rig
 from skinning_tools.features.partial.steps import FIGURES_PROPERTY, PartialFigures
 from tests.blender import moving_meshes, rig_samples, scenes, skinned_meshes
 
@@ -170,7 +169,7 @@ def wolf(path, kind="RIGID"):
     source = SourceAnimation(
         origin, rig_samples.Animation(data["frames"], data["triangles"]), "test", origin.data.copy()
     )
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     target = moving_copy(origin, data["frames"], range(1, len(data["frames"]) + 1))
     bpy.data.objects.remove(origin)
     scene.frame_set(1)

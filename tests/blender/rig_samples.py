@@ -5,10 +5,11 @@ import bpy
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from skinning_tools.blender import background
 from skinning_tools.blender.animation.animation_reader import SourceAnimation
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition import Decomposition
-from skinning_tools.features.convert.rig_writer import write_rig
+from skinning_tools.features.convert import rig_writer
 from tests.blender import scenes
 
 KINDS = ("AFFINE", "SCALED", "RIGID")
@@ -86,4 +87,9 @@ def written(kind="AFFINE", frames=8, bones=5, **options):
     result = decomposition(random_transforms(kind, frames, bones), kind, **options)
     object = cloud(result)
     source = source_animation(object, result)
-    return object, source, write_rig(bpy.context, source, result)
+    return object, source, write_rig(source, result)
+
+
+def write_rig(*arguments, **options) -> rig_writer.Rig:
+    """As ``rig_writer.write_rig``, all its steps."""
+    return background.drain(rig_writer.write_rig(bpy.context, *arguments, **options))

@@ -10,7 +10,6 @@ from skinning_tools.blender.measure import RigMeter, measure_rig
 from skinning_tools.core.animation import Animation, unit_scale
 from skinning_tools.core.deform.surface import normal_errors
 from skinning_tools.core.errors import BadScene
-from skinning_tools.features.convert.rig_writer import write_rig
 from tests.blender import rig_samples, scenes
 
 
@@ -129,7 +128,7 @@ def test_an_object_scaled_to_nothing_has_no_error_that_nobody_sees():
     object = rig_samples.cloud(result)
     scenes.key_property(object, "scale", {1: (0, 0, 0), 6: (1, 2, 1)})
     source = rig_samples.source_animation(object, result)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     meter, _ = scenes.drain(measure_rig(rig, source))
     assert meter.frame_max_error[0] == 0
     assert meter.max_error < 0.01
@@ -141,7 +140,7 @@ def test_e_rms_is_in_the_object_s_own_space_and_vertices_in_world_space(scale):
     object = rig_samples.cloud(result)
     object.scale, object.rotation_euler = scale, (0.3, 0.2, 0.1)
     source = rig_samples.source_animation(object, result)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     frames = source.animation.frames + np.float32([0, 0, 1])
     meter, _ = scenes.drain(measure_rig(rig, with_frames(source, frames)))
     # They are one unit of the object's own z axis too high.

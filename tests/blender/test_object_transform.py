@@ -8,7 +8,6 @@ from mathutils import Euler, Matrix
 
 from skinning_tools.blender import actions
 from skinning_tools.core.errors import BadScene
-from skinning_tools.features.convert.rig_writer import write_rig
 from tests.blender import rig_samples, scenes
 
 FRAMES = 6
@@ -263,7 +262,7 @@ def assert_coincide(matrices):
 def test_the_result_coincides_with_the_source(setup):
     result, object = animation()
     setup(object)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     matrices = worlds(object, rig.armature, rig.object)
     moves = np.abs(matrices - matrices[:1]).max()
     assert moves == 0 if setup is plain else moves > 0.1
@@ -276,7 +275,7 @@ def test_the_result_coincides_with_the_source(setup):
 def test_the_result_does_not_use_the_source(setup):
     result, object = animation()
     setup(object)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     before = worlds(object)
     mine = set(rig.data_blocks)
     own = [object, object.data] + ([object.data.shape_keys] if object.data.shape_keys else [])
@@ -292,7 +291,7 @@ def test_the_source_moves_as_before(setup):
     setup(object)
     before, blocks = worlds(object), scenes.data_blocks()
     source = rig_samples.source_animation(object, result)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     bpy.data.batch_remove(rig.data_blocks)
     assert np.array_equal(worlds(object), before)
     assert scenes.data_blocks() == blocks
@@ -303,7 +302,7 @@ def test_a_scene_that_stretches_time(setup):
     bpy.context.scene.render.frame_map_old, bpy.context.scene.render.frame_map_new = 30, 40
     result, object = animation()
     setup(object)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     assert_coincide(worlds(object, rig.armature, rig.object))
 
 
@@ -311,7 +310,7 @@ def test_animation_is_copied_where_it_can_be():
     """Three keys stay three keys, and a parent's motion stays the parent's."""
     result, object = animation()
     sheared_parent(object)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     assert rig.armature.parent == object.parent
     curves = [curve for curve in actions.curve_container(rig.armature).fcurves if curve.data_path == "location"]
     assert [len(curve.keyframe_points) for curve in curves] == [3, 3, 3]
@@ -324,7 +323,7 @@ def test_other_animation_of_the_object_is_not_copied():
     object["mood"] = 1.0
     object.keyframe_insert('["mood"]', frame=1)
     object.keyframe_insert("hide_render", frame=1)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     paths = {curve.data_path for curve in actions.curve_container(rig.armature).fcurves}
     assert {path for path in paths if not path.startswith("pose.")} == {"location"}
 
@@ -337,7 +336,7 @@ def test_rigid_bodies_are_keyed():
         bpy.ops.rigidbody.world_add()
         bpy.ops.rigidbody.object_add()
     before = worlds(object)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     assert np.abs(before[-1] - before[0]).max() > 0.05
     assert_coincide(np.concatenate([before, worlds(rig.armature, rig.object)], axis=1))
     assert rig.armature.rigid_body is None
@@ -353,7 +352,7 @@ def test_a_driver_that_reads_the_scene():
     variable.targets[0].data_path = "frame_current"
     driver.expression = "value"
     bpy.context.scene.frame_set(3)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     assert bpy.context.scene.frame_current == 3
     assert_coincide(worlds(object, rig.armature, rig.object))
 
@@ -369,7 +368,7 @@ def test_a_shear_that_nothing_can_key_is_refused(monkeypatch):
     before = scenes.data_blocks()
     monkeypatch.setattr("skinning_tools.blender.object_transform._copy_static", lambda source, target: None)
     with pytest.raises(BadScene, match=r'"Flag".*frame 1.*shear'):
-        write_rig(bpy.context, source, result)
+        rig_samples.write_rig(source, result)
     assert scenes.data_blocks() == before
 
 
@@ -384,7 +383,7 @@ def test_a_linked_source(tmp_path, setup):
     with bpy.data.libraries.load(path, link=True) as (_, wanted):
         wanted.objects = ["Flag"]
     linked = scenes.link(wanted.objects[0])
-    rig = write_rig(bpy.context, rig_samples.source_animation(linked, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(linked, result), result)
     assert all(block.library is None for block in rig.data_blocks)
     matrices = worlds(linked, rig.armature, rig.object)
     assert_coincide(np.concatenate([expected, matrices], axis=1))

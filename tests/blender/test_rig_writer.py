@@ -8,7 +8,7 @@ import pytest
 from skinning_tools.blender import actions, object_transform
 from skinning_tools.core.deform.influences import weight_matrix
 from skinning_tools.features.convert import rig_bones, rig_writer
-from skinning_tools.features.convert.rig_writer import write_error_attribute, write_rig
+from skinning_tools.features.convert.rig_writer import write_error_attribute
 from tests.blender import binding_scenes, rig_samples, scenes
 
 
@@ -45,7 +45,7 @@ def test_collapsed_and_flat_bones(kind):
         transforms[:, 2, :, :3] = transforms[:, 2, :, :3] @ (axes[2] * [0, 1, 0] @ axes[2].T)
     result = rig_samples.decomposition(transforms, kind)
     source = rig_samples.source_animation(rig_samples.cloud(result), result)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     for row, expected in enumerate(source.animation.frames):
         assert np.abs(positions_at(rig.object, row + 1) - expected).max() <= 1e-5 * np.abs(expected).max()
 
@@ -53,7 +53,7 @@ def test_collapsed_and_flat_bones(kind):
 def test_frames_are_where_they_were_read():
     result = rig_samples.decomposition(rig_samples.random_transforms("AFFINE", 5, 3))
     source = rig_samples.source_animation(rig_samples.cloud(result), result, first=-7, step=3)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     assert tuple(rig.action.frame_range) == (-7, 5)
     for row, number in enumerate((-7, -4, -1, 2, 5)):
         expected = source.animation.frames[row]
@@ -73,7 +73,7 @@ def test_between_frames_bones_that_spin_do_not_wobble(noise):
     transforms = rig_samples.smooth_transforms(12, 6, noise)
     result = rig_samples.decomposition(transforms)
     source = rig_samples.source_animation(rig_samples.cloud(result), result)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     # Half the angle, without noise, while the bone's head goes straight ahead.
     halfway = rig_samples.smooth_transforms(23, 6, 0.0, degrees=5.0)[1::2]
     heads = np.array([rig.armature.data.bones[name].head_local for name in rig.bone_names])[..., None]
@@ -92,7 +92,7 @@ def test_far_from_the_origin_single_precision_is_used_well():
     transforms[..., 3] += offset - transforms[..., :3] @ offset
     result = rig_samples.decomposition(transforms, offset=offset)
     source = rig_samples.source_animation(rig_samples.cloud(result), result)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     unit = np.finfo(np.float32).eps * np.abs(source.animation.frames).max()
     for row, expected in enumerate(source.animation.frames):
         assert np.abs(positions_at(rig.object, row + 1) - expected).max() <= 8 * unit
@@ -104,7 +104,7 @@ def test_a_tiny_mesh_keeps_its_bones():
     result = rig_samples.decomposition(transforms)
     result.rest[:] *= 1e-6
     source = rig_samples.source_animation(rig_samples.cloud(result), result)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     assert len(rig.armature.data.bones) == 6
     for row, expected in enumerate(source.animation.frames):
         assert np.abs(positions_at(rig.object, row + 1) - expected).max() <= 1e-5 * np.abs(expected).max()
@@ -124,10 +124,10 @@ def test_a_second_conversion_numbers_all_its_names_alike():
     result = rig_samples.decomposition(rig_samples.random_transforms("RIGID", 3, 2), "RIGID")
     object = rig_samples.cloud(result)
     bpy.data.objects.new("Flag_rig", None)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     assert (rig.object.name, rig.armature.name) == ("Flag_skinned.001", "Flag_rig.001")
     assert (rig.action.name, rig.collection.name) == ("Flag_skinning.001", "Flag_skinning.001")
-    again = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    again = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     assert (again.object.name, again.armature.name) == ("Flag_skinned.002", "Flag_rig.002")
 
 
@@ -135,7 +135,7 @@ def test_a_second_conversion_numbers_all_its_names_alike():
 def test_long_names_keep_their_endings(name):
     result = rig_samples.decomposition(rig_samples.random_transforms("RIGID", 3, 2), "RIGID")
     source = rig_samples.source_animation(rig_samples.cloud(result, name), result)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     assert rig.object.name.endswith("_skinned")
     assert rig.armature.name.endswith("_rig")
     assert rig.action.name.endswith("_skinning")
@@ -176,7 +176,7 @@ def test_what_shaders_ask_the_object_for():
     result = rig_samples.decomposition(rig_samples.random_transforms("RIGID", 3, 2), "RIGID")
     object = rig_samples.cloud(result)
     object.color, object.pass_index = (1.0, 0.5, 0.25, 0.75), 7
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     assert (tuple(rig.object.color), rig.object.pass_index) == ((1.0, 0.5, 0.25, 0.75), 7)
 
 
@@ -191,7 +191,7 @@ def test_traces_of_weights_are_left_out_and_move_next_to_nothing():
     result.weights[tiny] = traces[tiny]
     result.weights[:] /= result.weights.sum(axis=1, keepdims=True)
     object = rig_samples.cloud(result)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     stored = binding_scenes.dense(rig.object, rig.bone_names)
     assert stored[stored > 0].min() > 1e-4
     assert (stored > 0).sum() < (result.weights > 0).sum()
@@ -227,7 +227,7 @@ def test_a_bone_that_moves_nothing_is_there():
     result = rig_samples.decomposition(rig_samples.random_transforms("AFFINE", 3, 4))
     result.bones[result.bones == 3] = 0
     source = rig_samples.source_animation(rig_samples.cloud(result), result)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     assert len(rig.bone_names) == 4
     assert rig.armature.data.bones[rig.bone_names[3]].length > 0
 
@@ -237,7 +237,7 @@ def test_groups_of_the_mesh_are_replaced():
     object = rig_samples.cloud(result)
     object.vertex_groups.new(name="DEF-bone_01").add([0, 1, 2], 0.3, "REPLACE")
     source = rig_samples.source_animation(object, result)
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     assert [group.name for group in rig.object.vertex_groups] == list(rig.bone_names)
     assert np.abs(positions_at(rig.object, 2) - source.animation.frames[1]).max() < 1e-5
 
@@ -246,7 +246,7 @@ def test_keys_are_linear_and_constant_channels_have_one():
     transforms = rig_samples.smooth_transforms(6, 2)
     transforms[..., 3] = 0
     result = rig_samples.decomposition(transforms, "RIGID")
-    rig = write_rig(bpy.context, rig_samples.source_animation(rig_samples.cloud(result), result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(rig_samples.cloud(result), result), result)
     curves = list(actions.curve_container(rig.armature).fcurves)
     assert len(curves) == 2 * 7
     assert {key.interpolation for curve in curves for key in curve.keyframe_points} == {"LINEAR"}
@@ -259,7 +259,7 @@ def test_the_result_is_beside_the_source():
     result = rig_samples.decomposition(rig_samples.random_transforms("RIGID", 3, 2), "RIGID")
     object = rig_samples.cloud(result)
     shelf = scenes.moved_to("Shelf", object)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     assert list(shelf.children) == [rig.collection]
     assert set(rig.collection.objects) == {rig.object, rig.armature}
     assert rig.object.visible_get()
@@ -285,7 +285,7 @@ def test_selection_mode_and_frame_stay():
     bpy.ops.object.mode_set(mode="EDIT")
     scene = bpy.context.scene
     scene.frame_set(17, subframe=0.25)
-    rig = write_rig(bpy.context, rig_samples.source_animation(object, result), result)
+    rig = rig_samples.write_rig(rig_samples.source_animation(object, result), result)
     assert bpy.context.scene == scene
     assert bpy.context.active_object == other
     assert other.mode == "EDIT"
@@ -311,7 +311,7 @@ def test_only_the_result_is_left():
     result = rig_samples.decomposition(rig_samples.random_transforms("AFFINE", 3, 2))
     source = rig_samples.source_animation(rig_samples.cloud(result), result)
     before = scenes.data_blocks()
-    rig = write_rig(bpy.context, source, result)
+    rig = rig_samples.write_rig(source, result)
     bpy.data.batch_remove([block for block in rig.data_blocks if block != source.mesh])
     source.mesh.name = next(name for name in before["meshes"] if name.startswith("Flag mesh."))
     assert scenes.data_blocks() == before
@@ -345,9 +345,22 @@ def test_nothing_is_left_when_writing_fails(monkeypatch, place, error):
     before = scenes.data_blocks()
     monkeypatch.setattr(*place, fail)
     with pytest.raises(error, match="on purpose"):
-        write_rig(bpy.context, source, result)
+        rig_samples.write_rig(source, result)
     assert scenes.data_blocks() == before
     assert bpy.context.active_object == object
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 0.9])
+def test_nothing_is_left_when_writing_is_cancelled(fraction):
+    result = rig_samples.decomposition(rig_samples.random_transforms("AFFINE", 3, 2))
+    source = rig_samples.source_animation(rig_samples.cloud(result), result)
+    source.mesh.name = "Flag_skinned"
+    before = scenes.data_blocks()
+    steps = rig_writer.write_rig(bpy.context, source, result)
+    assert any(done >= fraction for done, _ in steps)
+    assert scenes.data_blocks() != before
+    steps.close()
+    assert scenes.data_blocks() == before
 
 
 def test_failing_in_the_middle_of_the_bones_leaves_edit_mode(monkeypatch):
@@ -364,6 +377,6 @@ def test_failing_in_the_middle_of_the_bones_leaves_edit_mode(monkeypatch):
 
     monkeypatch.setattr(rig_bones, "_add", fail_at_the_second)
     with pytest.raises(RuntimeError, match="on purpose"):
-        write_rig(bpy.context, source, result)
+        rig_samples.write_rig(source, result)
     assert scenes.data_blocks() == before
     assert bpy.context.mode == "OBJECT"

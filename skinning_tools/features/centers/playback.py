@@ -23,7 +23,7 @@ from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.attributes import read_attribute, write_attribute
 from ...blender.before_armature import check_vertex_count, remove_modifiers, unskinned_copy
 from ...blender.center_records import remove_centers
-from ...blender.data_blocks import clear_shape_keys, is_alive, local_copy, with_ending
+from ...blender.data_blocks import clear_shape_keys, local_copy, remove_living, with_ending
 from ...blender.local_collections import collections_beside
 from ...blender.look_ups import is_in
 from ...blender.point_cache import CACHE, cache_owner, point_cache
@@ -199,7 +199,7 @@ def _copied(mesh_object: bpy.types.Object) -> Iterator[bpy.types.Object]:
         remove_modifiers(copy, from_armature=False)
         yield copy
     except BaseException:
-        bpy.data.batch_remove([block for block in made if is_alive(block)])
+        remove_living(made)
         raise
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import bpy
 
-from ...blender import actions
+from ...blender import actions, background
 from ...blender.clip_tracks import keep_on_track, play_clip, players
 from ...blender.object_transform import is_transform
 from ...blender.residual_keys import assign_residual_action, key_residual_values
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 def add_clips(
     context: bpy.types.Context, rig: Rig, clips: Sequence[Clip], decomposition: "Decomposition", made: list
-) -> None:
-    """Write the motion of all clips but the first, which ``rig`` plays already, and at the end again.
+) -> background.Steps[None]:
+    """Generator: write the motion of all clips but the first, which ``rig`` plays already, and at the end again.
+    Yields (fraction, stage).
 
     The armature stays where the first clip begins. The actions made are appended to ``made``.
     """
@@ -30,11 +31,12 @@ def add_clips(
     # In the ranges of all clips.
     residual = decomposition.residual and decomposition.residual.from_zero_to_one()[0]
     held = [curve for curve in actions.existing_curves(rig.armature) if is_transform(curve.data_path)]
-    for clip in clips[1:]:
+    for number, clip in enumerate(clips[1:]):
         times = actions.key_times(context.scene, clip.frame_numbers)
         action = actions.new_action(rig.armature, clip.name)
         made.append(action)
-        write_motion(rig.armature, rig.bones, clip.part_of(decomposition), times)
+        writing = write_motion(rig.armature, rig.bones, clip.part_of(decomposition), times)
+        yield from background.part_of(writing, number / (len(clips) - 1), (number + 1) / (len(clips) - 1))
         container = actions.curve_container(rig.armature)
         for curve in held:
             actions.hold_curve(container, curve, times[0], first_time)

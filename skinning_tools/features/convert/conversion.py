@@ -16,7 +16,7 @@ from ...blender.animation.omissions import texts_of
 from ...blender.animation.several_sources import check_sources, sources_label
 from ...blender.clip_tracks import play_clip
 from ...blender.conversion_figures import REPORT_PROPERTY, measured_figures, write_figures
-from ...blender.data_blocks import is_alive
+from ...blender.data_blocks import is_alive, remove_living
 from ...blender.figures import Figure, Result
 from ...blender.measure import RigMeter
 from ...blender.preconditions import unmet
@@ -98,8 +98,7 @@ def convert(
         learn_pace(expected, conversion.seconds)
         return conversion
     finally:
-        # Skips data-blocks that an undo or another file has removed meanwhile.
-        bpy.data.batch_remove([block for block in made if is_alive(block)])
+        remove_living(made)
         state.restore()
 
 
@@ -145,13 +144,14 @@ def _convert(
         decomposition, hierarchy, free_e_rms = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):
-        yield "write", 0.0, "Writing the rig"
-        first = clips[0]
+        first, own = clips[0], 1.0 / len(clips)
         name = first.name if settings.as_clips or CHARACTER in first.source.object else ""
-        rig = write_rig(context, first.source, decomposition, settings.root_bone, hierarchy, name, first.rows)
+        writing = write_rig(context, first.source, decomposition, settings.root_bone, hierarchy, name, first.rows)
+        rig = yield from _stage("write", background.part_of(writing, 0.0, own), "Writing the rig")
         made += [block for block in rig.data_blocks if block not in made]
         if settings.as_clips:
-            add_clips(context, rig, clips, decomposition, made)
+            adding = add_clips(context, rig, clips, decomposition, made)
+            yield from _stage("write", background.part_of(adding, own, 1.0), "Writing the rig")
             notes = (*notes, *notes_on_moving(context, clips))
 
     keys, scale = None, unit_scale(source.animation.frames)
@@ -161,7 +161,8 @@ def _convert(
             keys = yield from _stage("reduce", reducing, "Reducing keys")
 
     if settings.rotation_limits:
-        notes = (*notes, *_limited(rig, decomposition, settings.limit_margin))
+        limiting = _limited(rig, decomposition, settings.limit_margin)
+        notes = (*notes, *(yield from _stage("write", limiting, "Writing the rig")))
 
     with _timed(seconds, "measure"):
         meter = yield from _stage("measure", _measure(rig, clips, scale), "Measuring the result")
@@ -215,12 +216,12 @@ def _reduce(
     return counts
 
 
-def _limited(rig: Rig, decomposition: "Decomposition", margin: float) -> list[str]:
-    """Limit the bones with a parent to what their keys turn them; returns notes."""
+def _limited(rig: Rig, decomposition: "Decomposition", margin: float) -> background.Steps[list[str]]:
+    """Generator: limit the bones with a parent to what their keys turn them; returns notes."""
     from .rig_motion import rig_channels
 
     hierarchy = rig.bones.hierarchy
-    turns = rig_channels(rig.armature, rig.bones, decomposition).joint_rotation
+    turns = (yield from rig_channels(rig.armature, rig.bones, decomposition)).joint_rotation
     assert hierarchy is not None
     assert turns is not None
     found = {rig.bones.controls[bone]: turns[:, bone] for bone in np.flatnonzero(hierarchy.parents >= 0)}

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from ...core.key_reduction import KeyChoice
 
 
+# The fraction of the time to reduce keys after which the channels are known.
+_FACTORED = 0.1
+
+
 class KeyCounts(NamedTuple):
     """Keys on all curves of bones and residual shapes."""
 
@@ -39,14 +43,14 @@ def reduce_rig_keys(
     from ...core.key_reduction import reduce_keys
 
     rest = rest_matrices(rig.armature, rig.bone_names)
-    channels = rig_channels(rig.armature, rig.bones, decomposition)
+    channels = yield from background.part_of(rig_channels(rig.armature, rig.bones, decomposition), 0.0, _FACTORED)
     times = np.asarray(source.animation.frame_numbers, dtype=np.float64)
     distance = tolerance / 1000.0 / scale
 
     def choose(progress: Progress) -> "KeyChoice":
         return reduce_keys(decomposition, channels, rest, times, distance, progress)
 
-    choice = yield from background.run_in_worker(choose)
+    choice = yield from background.part_of(background.run_in_worker(choose), _FACTORED, 1.0)
     curves = actions.existing_curves(rig.armature)
     shape_curves = value_curves(rig.object, rig.shape_names)
     before = _key_count(curves) + _key_count(shape_curves)

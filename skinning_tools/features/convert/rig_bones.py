@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
+from ...blender import background
 from ...blender.armatures import edit_bones_of, make_bone_collection
 from ...core.bone_channels import JointTree
 from ...core.bone_placement import Placement, place_at_joints, place_bones
@@ -53,20 +54,15 @@ def make_bones(
     decomposition: "Decomposition",
     hierarchy: JointHierarchy | None = None,
     root_bone: bool = False,
-) -> RigBones:
-    """Make the bones for ``decomposition``; a chain is a deforming bone and its mechanism parent in one place.
+) -> background.Steps[RigBones]:
+    """Generator: make the bones for ``decomposition``; returns RigBones. Yields (fraction, stage).
 
+    A chain is a deforming bone and its mechanism parent in one place.
     hierarchy: the core.joint_hierarchy.JointHierarchy that parents them. root_bone: parent all to one bone at the
     origin.
     """
     bone_count = decomposition.bone_count
-    skin = decomposition.rest, decomposition.bones, decomposition.weights
-    placement = place_bones(
-        *skin,
-        bone_count,
-        # A bone that stretches along other axes than its own needs these axes: it cannot shear.
-        own_axes=decomposition.bone_axes if decomposition.bone_kind == "SCALED" else None,
-    )
+    placement, at_joints = yield from background.run_in_worker(lambda _: _placements(decomposition, hierarchy))
     chained, rigid = decomposition.bone_kind == "AFFINE", decomposition.bone_kind == "RIGID"
     digits = max(2, len(str(bone_count)))
     names: Sequence[str] = [f"bone_{number + 1:0{digits}}" for number in range(bone_count)]
@@ -76,8 +72,6 @@ def make_bones(
         parents = [_make_root(edit_bones, decomposition.rest) if root_bone else None] * bone_count
         controls: tuple[str, ...] = ()
         if hierarchy is not None:
-            hinges = hinge_axes(rigid_motion(decomposition.transforms, *skin), hierarchy)
-            at_joints = place_at_joints(placement, hierarchy, *skin, hinges)
             parents = _add(edit_bones, DEFORM_PREFIX if rigid else CONTROL_PREFIX, names, at_joints, parents)
             for bone, parent in enumerate(hierarchy.parents):
                 if parent >= 0:
@@ -93,6 +87,18 @@ def make_bones(
     bones = RigBones(deform, mechanism, controls, hierarchy)
     _show(armature_object, bones)
     return bones
+
+
+def _placements(decomposition: "Decomposition", hierarchy: JointHierarchy | None) -> tuple[Placement, Placement]:
+    """The bones where their vertices are, and at their joints, if there is a hierarchy."""
+    skin = decomposition.rest, decomposition.bones, decomposition.weights
+    # A bone that stretches along other axes than its own needs these axes: it cannot shear.
+    own_axes = decomposition.bone_axes if decomposition.bone_kind == "SCALED" else None
+    placement = place_bones(*skin, decomposition.bone_count, own_axes=own_axes)
+    if hierarchy is None:
+        return placement, placement
+    hinges = hinge_axes(rigid_motion(decomposition.transforms, *skin), hierarchy)
+    return placement, place_at_joints(placement, hierarchy, *skin, hinges)
 
 
 def _add(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
-from ...blender import actions
+from ...blender import actions, background
 from ...core.bone_channels import BoneChannels, bone_channels
 from .rig_bones import RigBones, rest_matrices
 
@@ -23,25 +23,33 @@ _PROPERTIES = {
 }
 
 
-def rig_channels(armature_object: bpy.types.Object, bones: RigBones, decomposition: "Decomposition") -> BoneChannels:
-    """The channels of ``decomposition`` for the bones at their stored rest matrices."""
-    rest = rest_matrices(armature_object, bones.deform)
-    return bone_channels(decomposition, rest, bones.tree(armature_object))
+# The fraction of the time to write motion after which its channels are known.
+_FACTORED = 0.8
+
+
+def rig_channels(
+    armature_object: bpy.types.Object, bones: RigBones, decomposition: "Decomposition"
+) -> background.Steps[BoneChannels]:
+    """Generator: the channels of ``decomposition`` for the bones at their stored rest matrices."""
+    rest, tree = rest_matrices(armature_object, bones.deform), bones.tree(armature_object)
+    return background.run_in_worker(lambda _: bone_channels(decomposition, rest, tree))
 
 
 def write_motion(
     armature_object: bpy.types.Object, bones: RigBones, decomposition: "Decomposition", times: np.ndarray
-) -> None:
-    """Key the bones at ``times`` (F,) with linear interpolation."""
-    channels = rig_channels(armature_object, bones, decomposition)
+) -> background.Steps[None]:
+    """Generator: key the bones at ``times`` (F,) with linear interpolation. Yields (fraction, stage)."""
+    factoring = rig_channels(armature_object, bones, decomposition)
+    channels = yield from background.part_of(factoring, 0.0, _FACTORED)
     moving = channels.moving()
     values = [(*keyed_on(bones, name), moving[name]) for name in moving]
     if channels.child_scale is not None and channels.scale is not None:
         values.append((bones.deform, "scale", np.broadcast_to(channels.child_scale, channels.scale.shape)))
     container = actions.curve_container(armature_object)
-    for names, property_name, values_of_all in values:
+    for number, (names, property_name, values_of_all) in enumerate(values):
         for index, name in enumerate(names):
             actions.write_channels(container, channel_path(name, property_name), values_of_all[:, index], times, name)
+            yield _FACTORED + (1.0 - _FACTORED) * (number + index / len(names)) / len(values), ""
 
 
 def keyed_on(bones: RigBones, channel: str) -> tuple[tuple[str, ...], str]:

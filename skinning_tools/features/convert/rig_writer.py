@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
-from ...blender import actions
+from ...blender import actions, background
 from ...blender.animation.animation_reader import SourceAnimation
 from ...blender.attributes import write_attribute
+from ...blender.data_blocks import remove_living
 from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.object_transform import inherit_transform
 from ...blender.residual_keys import assign_residual_action, key_residual_values, put_residual_keys
@@ -23,7 +24,7 @@ from ...blender.result_objects import (
     new_object,
     without_traces,
 )
-from ...blender.vertex_groups import put_weights, write_weights
+from ...blender.vertex_groups import write_weights_in_parts
 from ...core.joint_hierarchy import JointHierarchy
 from .rig_bones import RigBones, make_bones
 from .rig_motion import write_motion
@@ -31,6 +32,8 @@ from .rig_motion import write_motion
 if TYPE_CHECKING:
     from ...core.decomposition import Decomposition
 
+# The fraction of the time to write a rig after which the bones are made, and the skinned objects.
+_BONES, _SKINNED = 0.1, 0.5
 # The endings of the names of the data-blocks that a conversion makes.
 _KINDS = {
     "skinned": ("objects",),
@@ -85,23 +88,24 @@ def write_rig(
     hierarchy: JointHierarchy | None = None,
     action_name: str = "",
     rows: slice = slice(None),
-) -> Rig:
-    """Write ``decomposition`` (core.decomposition.Decomposition) of ``source`` (a SourceAnimation) into the scene.
+) -> background.Steps[Rig]:
+    """Generator: write ``decomposition`` (core.decomposition.Decomposition) of ``source`` (a SourceAnimation) into the
+    scene; returns a Rig. Yields (fraction, stage).
 
     root_bone: parent all bones to one at the origin, which stands still. hierarchy: the
     core.joint_hierarchy.JointHierarchy that parents them, if any. action_name: "" for the usual one.
     rows: the frames of ``decomposition`` that ``source`` has, of clips those of the first.
     Each skinned object takes over the mesh of its part of the source. All of them have the transform of the armature,
     which follows the source object in world space at every frame, and none depends on a source. Selection, active
-    object, mode and frame stay. After an exception, only the source's meshes are left. Raises BadScene if the transform
-    of the source cannot be followed.
+    object, mode and frame stay. After an exception, or when closed, only the source's meshes are left. Raises BadScene
+    if the transform of the source cannot be followed.
     """
     names, other_names = free_names(
         name_for_results(source.object), _KINDS, [part.object.name for part in source.others]
     )
     with ExitStack() as undo:
         made: list[bpy.types.ID] = []
-        undo.callback(bpy.data.batch_remove, made)
+        undo.callback(remove_living, made)
         armature_object = new_object(names["rig"], bpy.data.armatures.new(names["rig"]), made)
         made.append(armature_object.data)
         mesh_names = (names["skinned"], *other_names)
@@ -109,9 +113,12 @@ def write_rig(
         collection = bpy.data.collections.new(names["skinning"])
         made.append(collection)
 
-        bones = make_bones(context, armature_object, decomposition, hierarchy, root_bone)
+        making = make_bones(context, armature_object, decomposition, hierarchy, root_bone)
+        bones = yield from background.part_of(making, 0.0, _BONES)
         for mesh_object, name, part in zip(mesh_objects, mesh_names, source.parts, strict=True):
-            _write_mesh(mesh_object, name, decomposition, part.vertices, bones.deform)
+            writing = _write_mesh(mesh_object, name, decomposition, part.vertices, bones.deform)
+            done = part.vertices.start / len(decomposition.rest), part.vertices.stop / len(decomposition.rest)
+            yield from background.part_of(writing, *(_BONES + (_SKINNED - _BONES) * share for share in done))
             follow_armature(mesh_object, armature_object)
             # Object properties that shaders and the viewport read.
             mesh_object.color, mesh_object.pass_index = part.object.color, part.object.pass_index
@@ -120,7 +127,8 @@ def write_rig(
         )
         made.append(action)
         times = actions.key_times(context.scene, source.animation.frame_numbers)
-        write_motion(armature_object, bones, replace(decomposition, transforms=decomposition.transforms[rows]), times)
+        own = replace(decomposition, transforms=decomposition.transforms[rows])
+        yield from background.part_of(write_motion(armature_object, bones, own, times), _SKINNED, 1.0)
         shape_names: tuple[str, ...] = ()
         shape_action = None
         if decomposition.residual is not None:
@@ -152,7 +160,7 @@ def write_error_attribute(rig: Rig, vertex_error: np.ndarray) -> None:
 
 def _write_mesh(
     mesh_object: bpy.types.Object, name: str, decomposition: "Decomposition", vertices: slice, bone_names: Sequence[str]
-) -> None:
+) -> background.Steps[None]:
     mesh = mesh_object.data
     mesh.name = name
     rest = decomposition.rest[vertices]
@@ -161,5 +169,4 @@ def _write_mesh(
     mesh_object.vertex_groups.clear()
     bones, weights = decomposition.bones[vertices], without_traces(decomposition.weights[vertices])
     # With several objects, each has only the groups it uses: most bones belong to the others.
-    write = write_weights if len(rest) == len(decomposition.rest) else put_weights
-    write(mesh_object, bone_names, bones, weights)
+    yield from write_weights_in_parts(mesh_object, bone_names, bones, weights, len(rest) == len(decomposition.rest))

@@ -11,7 +11,7 @@ import numpy as np
 from ...blender import background
 from ...blender.attributes import read_attribute
 from ...blender.bodies import stretch_of
-from ...blender.data_blocks import is_alive
+from ...blender.data_blocks import is_alive, remove_living
 from ...blender.figures import Figure, Result
 from ...blender.preconditions import object_label, unmet
 from ...blender.records import write_record
@@ -89,7 +89,7 @@ def convert_shape_keys(
         done = True
     finally:
         if not done:
-            bpy.data.batch_remove([block for block in made if is_alive(block)])
+            remove_living(made)
     notes = [*source.notes]
     if settings.symmetric and shape_rig.partners is None:
         notes.append(

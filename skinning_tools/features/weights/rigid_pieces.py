@@ -14,7 +14,7 @@ from ...blender.attributes import remove_attributes, write_attribute
 from ...blender.bone_parenting import parent_to_bone
 from ...blender.bone_weights import read_bone_weights, write_bone_weights
 from ...blender.center_records import native_modifier
-from ...blender.data_blocks import clear_shape_keys, is_alive, local_copy
+from ...blender.data_blocks import clear_shape_keys, is_alive, local_copy, remove_living
 from ...blender.local_collections import collections_beside
 from ...blender.object_transform import world_matrices
 from ...blender.preconditions import object_label
@@ -106,8 +106,7 @@ class _Made:
 
     def remove(self) -> None:
         keys = [mesh.shape_keys for mesh in self.meshes if is_alive(mesh)]
-        blocks = [*self.objects, *self.meshes, *keys]
-        bpy.data.batch_remove([block for block in blocks if block is not None and is_alive(block)])
+        remove_living(block for block in [*self.objects, *self.meshes, *keys] if block is not None)
 
 
 def _pieces(mesh: bpy.types.Mesh, numbers: np.ndarray, made: _Made) -> Iterator[tuple[int, bpy.types.Mesh]]:
