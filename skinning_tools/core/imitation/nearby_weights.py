@@ -84,12 +84,17 @@ class NearbyWeights:
         products += self._pull * towards
         # No step goes to an unused slot: with the pull, a share in a repeated bone would cost less than its own.
         products = np.ascontiguousarray((products - _UNUSED * unused * np.abs(gram[0, 0])[:, None]).T)
-        rough = descend(gram, products, np.ascontiguousarray((start / start.sum(axis=1, keepdims=True)).T), _STEPS)
-        kept, fitted, errors = fit_strongest(gram, products, rough, room)
-        if size > room:
-            other, refitted, others = _one_by_one(gram, products, rough, room)
-            better = others < errors
-            kept, fitted = np.where(better, other, kept), np.where(better, refitted, fitted)
+        if room == 1:
+            # The strongest bone of a blend may be far from the best one alone.
+            kept, fitted, _ = fit_strongest(gram, products, 2.0 * products - gram[own, own], room)
+        else:
+            start = np.ascontiguousarray((start / start.sum(axis=1, keepdims=True)).T)
+            rough = descend(gram, products, start, _STEPS)
+            kept, fitted, errors = fit_strongest(gram, products, rough, room)
+            if size > room:
+                other, refitted, others = _one_by_one(gram, products, rough, room)
+                better = others < errors
+                kept, fitted = np.where(better, other, kept), np.where(better, refitted, fitted)
         found, fitted = np.take_along_axis(candidates, kept.T, axis=1), fitted.T
         matrix = weight_matrix(found, fitted / fitted.sum(axis=1, keepdims=True), model.bone_count).copy()
         matrix.sum_duplicates()

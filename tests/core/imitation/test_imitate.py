@@ -74,6 +74,28 @@ def test_locked_bones_keep_their_weights():
         imitate(points, edges, wanted, skeleton, given, bones, sharp, locked_bones=np.ones(BONES, bool))
 
 
+def test_one_influence_of_each_vertex_is_the_best_one():
+    """No vertex is worse than with the bone that it had alone; the strongest of several together can be."""
+    points, edges = tube()
+    count, rng = 8, np.random.default_rng(5)
+    points[:, 0] *= count / BONES
+    skeleton, given = chain(count), of_vectors(0.5 * rng.normal(size=(40, count, 3)))
+    given[:, 0] = [1.0, 0.0, 0.0, 0.0]
+    motion = posed(skeleton, given)
+    bones = np.tile(np.arange(count), (len(points), 1))
+    before = np.eye(count)[np.minimum(points[:, 0].astype(int), count - 1)]
+    soft = 0.5 * before + 0.5 * rng.dirichlet(np.full(count, 0.3), len(points))
+    wanted = shapes(points, bones, soft, motion) + 0.3 * rng.normal(size=(1, len(points), 3))
+    found = imitate(points, edges, wanted, skeleton, given, bones, before, max_influences=1)
+    assert found.bones.shape[1] == 1
+    left, had = (
+        np.square(shapes(points, *skin, motion) - wanted).sum(axis=(0, 2))
+        for skin in ((found.bones, found.weights), (bones, before))
+    )
+    assert (left <= had * (1 + 1e-9)).all()
+    assert (left < had).any()
+
+
 def test_a_muscle_that_follows_its_joint_becomes_a_driven_helper():
     points, edges = tube()
     skeleton, given, unseen = chain(BONES), turns(), turns(seed=9)
