@@ -23,13 +23,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 import _sequences  # noqa: E402 (beside this file)
 from _tables import Tables  # noqa: E402
 
+from skinning_tools.core import threads as cores  # noqa: E402
 from skinning_tools.core.decomposition import Settings, decompose  # noqa: E402 (the checkout's)
 from skinning_tools.core.decomposition.bone_model import homogeneous  # noqa: E402
 from skinning_tools.core.decomposition.reduction import AnimationMatrix, reduce_animation  # noqa: E402
 from skinning_tools.core.decomposition.sweeps import collect_equations  # noqa: E402
 from skinning_tools.core.decomposition.vertex_step import VertexState  # noqa: E402
 from skinning_tools.core.dense import one_blas_thread  # noqa: E402
-from skinning_tools.core.threads import at_most, thread_count  # noqa: E402
 
 KINDS = {"affine": {}, "rigid": {"bone_kind": "RIGID"}, "as published": {"method": "KAVAN2010"}}
 BONES_OF_ALL = ("affine", "rigid")
@@ -43,7 +43,7 @@ LOOK_EVERY = 0.002
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=2, help="solves with each number of threads (2)")
-    parser.add_argument("--threads", type=int, default=thread_count(), help="beside one: all cores by default")
+    parser.add_argument("--threads", type=int, default=cores.thread_count(), help="beside one: all cores by default")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables as Markdown, too")
     options = parser.parse_args()
     if not _sequences.DATA.is_dir() or not sys.platform.startswith("linux"):
@@ -56,8 +56,8 @@ def main() -> int:
     if options.write:
         command = f"`python3 build.py bench threads --write docs/{options.write.name}`"
         text = (
-            f"Solves with one thread and with {options.threads}, on a machine with {thread_count()} cores and a load "
-            f"of {os.getloadavg()[2]:.0f} by this and other programs: above the number of cores, seconds and gains say "
+            f"Solves with one thread and with {options.threads}, on a machine with {cores.thread_count()} cores and a "
+            f"load of {os.getloadavg()[2]:.0f} by this and other programs: above the number of cores, seconds and gains say "
             "little. Busy: threads that run or are ready to run, on average, which hardly depends on other programs. "
             f"Made by {command}."
         )
@@ -209,10 +209,10 @@ def solve(answer, name: str, bones: int, kind: str, threads: int) -> None:
         if stage:
             moments.append((time.monotonic(), stage))
 
-    with at_most(threads):
-        begun, wall, processor = time.monotonic(), time.perf_counter(), time.process_time()
-        found = decompose(animation, settings, progress)
-        wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    cores.thread_count = lambda: threads
+    begun, wall, processor = time.monotonic(), time.perf_counter(), time.process_time()
+    found = decompose(animation, settings, progress)
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
     parts = found.rest, found.bones, found.weights, found.transforms
     answer.send(
         {

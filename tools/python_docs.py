@@ -41,7 +41,7 @@ TASKS = {
         "binding.partition": ("partition_faces", "Partition", "influence_shares"),
         "binding.fit": ("fit_weights", "WeightFit", "reachable_hull", "bone_predictions"),
         "binding.drag": ("DraggedVertices", "vertices_around"),
-        "binding.links": ("link_weights", "link_matrices", "twist_weights", "twist_matrices"),
+        "binding.links": ("link_weights", "link_matrices", "twist_weights"),
         "binding.bulge": ("soft_region", "add_soft_bone"),
     },
     "Transferred weights": {"transfer": ()},

@@ -72,7 +72,3 @@ def learn_pace(expected: dict[str, float], taken: dict[str, float]) -> None:
             before = _pace.get(stage, 1.0)
             factor = before * (seconds / expected[stage]) ** _PACE_MEMORY
             _pace[stage] = min(max(factor, _FASTEST), _SLOWEST)
-
-
-def forget_pace() -> None:
-    _pace.clear()

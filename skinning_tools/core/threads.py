@@ -7,9 +7,8 @@ BLAS must not start threads of its own beside these: see ``dense.one_blas_thread
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -17,7 +16,6 @@ Made = TypeVar("Made")
 
 # More threads gain little, and each one has blocks of its own in memory.
 _MOST = 16
-_limit = _MOST
 # Of each thread: ``pool``, the threads that help it; ``helps``, where it is such a thread itself.
 _own = threading.local()
 
@@ -26,18 +24,7 @@ def thread_count() -> int:
     """How many threads work at once: one for each core that this process may use."""
     # Fewer cores than the machine has: containers, and processes that are bound to some of them.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, _limit)
-
-
-@contextmanager
-def at_most(threads: int) -> Iterator[None]:
-    """Within this context, at most so many threads work at once, in the whole process; for tests and benchmarks."""
-    global _limit
-    before, _limit = _limit, threads
-    try:
-        yield
-    finally:
-        _limit = before
+    return min(cores, _MOST)
 
 
 def for_each(

@@ -10,13 +10,14 @@ from mathutils import Quaternion
 
 from skinning_tools.blender.helper_bones.records import find_helpers
 from skinning_tools.core import quaternions
-from skinning_tools.core.binding.links import link_matrices, link_shares, range_of_turns, twist_matrices
+from skinning_tools.core.binding.links import link_matrices, link_shares, range_of_turns
 from skinning_tools.core.rotations import polar_decomposition
 from skinning_tools.features.helpers import bone_links
 from tests.blender import joint_helper_scenes as limbs
 from tests.blender import scenes
 from tests.blender.gltf_file import GltfFile
 from tests.blender.joint_helper_scenes import add_links, animate, remove_links
+from tests.core.binding.twisted_bar import twist_matrices
 
 pytestmark = pytest.mark.usefixtures("extension")
 

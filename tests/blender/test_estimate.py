@@ -8,9 +8,10 @@ import bpy
 import pytest
 
 from skinning_tools.blender.wording import duration_text
+from skinning_tools.core import run_time
 from skinning_tools.core.decomposition import Settings
 from skinning_tools.core.errors import NotEnoughMemory
-from skinning_tools.core.run_time import Work, forget_pace, learn_pace, stage_seconds
+from skinning_tools.core.run_time import Work, learn_pace, stage_seconds
 from skinning_tools.features.convert import estimate
 from skinning_tools.features.convert.estimate import spread, work_of, work_of_settings
 from skinning_tools.features.convert.settings import ConvertSettings
@@ -20,10 +21,9 @@ pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture
-def scene():
-    forget_pace()
-    yield moving_meshes.fresh_scene()
-    forget_pace()
+def scene(monkeypatch):
+    monkeypatch.setattr(run_time, "_pace", {})
+    return moving_meshes.fresh_scene()
 
 
 def seconds(frames=100, vertices=10_000, simulated=0, **given):

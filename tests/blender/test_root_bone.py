@@ -9,10 +9,11 @@ from skinning_tools import command_line
 from skinning_tools.blender.bone_weights import read_bone_weights
 from skinning_tools.blender.skin_reader import mesh_triangles, rest_positions
 from skinning_tools.core.decomposition import BONE_KINDS
-from skinning_tools.core.decomposition.smoothness import dirichlet_energy, neighbor_weights
+from skinning_tools.core.decomposition.smoothness import neighbor_weights
 from skinning_tools.features.convert.rig_bones import ROOT_NAME
 from tests.blender import moving_meshes, refusals, scenes
 from tests.blender.partial_scenes import keys_of, select
+from tests.core.decomposition.sequences import dirichlet_energy
 
 pytestmark = pytest.mark.usefixtures("extension")
 

@@ -10,7 +10,7 @@ import pytest
 from skinning_tools import command_line
 from skinning_tools.blender.bone_weights import read_bone_weights
 from skinning_tools.blender.skin_reader import mesh_triangles, rest_positions
-from skinning_tools.core.decomposition.smoothness import dirichlet_energy, neighbor_weights
+from skinning_tools.core.decomposition.smoothness import neighbor_weights
 from skinning_tools.features.partial import weights as weights_module
 from skinning_tools.features.partial.weights import solve_weights
 from tests.blender import moving_meshes, partial_scenes, refusals, scenes
@@ -25,6 +25,7 @@ from tests.blender.partial_scenes import (
     tube,
     weights_of,
 )
+from tests.core.decomposition.sequences import dirichlet_energy
 
 pytestmark = pytest.mark.usefixtures("extension")
 

@@ -121,22 +121,8 @@ def link_matrices(parent: np.ndarray, child: np.ndarray, joint: np.ndarray, shar
     joints = np.broadcast_to(joint, (len(share), 3))
     at, child_at = (np.einsum("...ij,nj->...ni", m[..., :3], joints) + m[..., None, :, 3] for m in (parent, child))
     place = (1 - share[..., 0]) * at + share[..., 0] * child_at
-    return _placed(turn[..., None, :, :] @ steps @ stretches, place, joints)
-
-
-def twist_matrices(
-    bone: np.ndarray, end: np.ndarray, joint: np.ndarray, axis: np.ndarray, shares: np.ndarray
-) -> np.ndarray:
-    """(..., n, 3, 4) matrices of twist links from those of a ``bone`` (a forearm) and of the bone at its ``end`` (the
-    hand), each (..., 3, 4): the bone's, turned about its ``axis`` (3,) by ``shares`` (n,) of the end's twist.
-
-    joint (3,): a point on the axis; all at rest.
-    """
-    turns = [polar_decomposition(m[..., :3])[0] for m in (bone, end)]
-    relative = quaternions.from_matrices(np.swapaxes(turns[0], -1, -2) @ turns[1])
-    steps = quaternions.to_matrices(shared_rotations(swing_and_twist(relative, axis)[1], shares))
-    place = bone[..., :3] @ joint + bone[..., 3]
-    return _placed(bone[..., None, :, :3] @ steps, place[..., None, :], joint)
+    linear = turn[..., None, :, :] @ steps @ stretches
+    return np.concatenate([linear, (place - np.einsum("...ij,...j->...i", linear, joints))[..., None]], axis=-1)
 
 
 def joint_radius(
@@ -261,11 +247,6 @@ def _along_and_away(points: np.ndarray, origin: np.ndarray, direction: np.ndarra
     offsets = points - np.asarray(origin, dtype=np.float64)
     along = offsets @ axis
     return along, np.linalg.norm(offsets - along[:, None] * axis, axis=1)
-
-
-def _placed(linear: np.ndarray, place: np.ndarray, joint: np.ndarray) -> np.ndarray:
-    """(..., 3, 4) with the linear parts (..., 3, 3), taking ``joint`` (3,) or (..., 3) to ``place`` (..., 3)."""
-    return np.concatenate([linear, (place - np.einsum("...ij,...j->...i", linear, joint))[..., None]], axis=-1)
 
 
 def _biased(values: np.ndarray, bias: float) -> np.ndarray:

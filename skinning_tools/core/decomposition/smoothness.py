@@ -12,7 +12,6 @@ from scipy import sparse
 
 from ..binding.laplacian import laplacian
 from ..binding.types import Body
-from ..deform.influences import weight_matrix
 from .vertex_step import Pull
 
 # The least error (root mean square, in the unit ball) that is assumed, so that exact weights become smooth, too.
@@ -44,11 +43,6 @@ def neighbor_weights(rest: np.ndarray, triangles: np.ndarray, edges: np.ndarray 
     result = sparse.coo_matrix((values, (rows, columns)), shape=(len(rest), len(rest))).tocsr()
     result.eliminate_zeros()
     return result
-
-
-def dirichlet_energy(neighbors: sparse.csr_matrix, bones: np.ndarray, weights: np.ndarray, bone_count: int) -> float:
-    """Σ c_uv ‖w_u − w_v‖² over the pairs of neighbors: ∫ ‖∇w‖² over the surface, of all bones together."""
-    return Smoothness(neighbors).energy(weight_matrix(bones, weights, bone_count))
 
 
 def independent_sets(neighbors: sparse.csr_matrix, chosen: np.ndarray) -> list[np.ndarray]:

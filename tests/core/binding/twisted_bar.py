@@ -4,8 +4,16 @@
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from skinning_tools.core.binding.links import link_matrices, link_shares, link_weights
+from skinning_tools.core import quaternions
+from skinning_tools.core.binding.links import (
+    link_matrices,
+    link_shares,
+    link_weights,
+    shared_rotations,
+    swing_and_twist,
+)
 from skinning_tools.core.deform import skin_frame
+from skinning_tools.core.rotations import polar_decomposition
 
 from ..skinned_shapes import about, chain_weights, cuboid
 
@@ -25,6 +33,16 @@ def twisted(count, reach=1.0, spread=0.0, degrees=180.0, axis="x", across=0.0):
         bones, weights = link_weights(rest, bones, weights, chain, joint=JOINT, direction=X, reach=spread)
         matrices = np.concatenate([matrices, link_matrices(*matrices, place, link_shares(count))])
     return rest, triangles, skin_frame(rest, bones, weights, matrices), bones, weights
+
+
+def twist_matrices(bone, end, joint, axis, shares):
+    """(n, 3, 4) matrices of twist links from those of a ``bone`` (a forearm) and of the bone at its ``end`` (the hand),
+    each (3, 4): the bone's, turned about its ``axis`` by ``shares`` (n,) of the end's twist. joint: on the axis."""
+    turns = [polar_decomposition(each[:, :3])[0] for each in (bone, end)]
+    relative = quaternions.from_matrices(turns[0].T @ turns[1])
+    linear = bone[:, :3] @ quaternions.to_matrices(shared_rotations(swing_and_twist(relative, axis)[1], shares))
+    place = bone[:, :3] @ joint + bone[:, 3] - linear @ joint
+    return np.concatenate([linear, place[..., None]], axis=-1)
 
 
 def ring_areas(points, columns=60, rows=12):

@@ -4,6 +4,9 @@
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from skinning_tools.core.decomposition.smoothness import Smoothness
+from skinning_tools.core.deform.influences import weight_matrix
+
 _CUBE = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], float)
 _CUBE_TRIANGLES = np.array(
     [
@@ -11,6 +14,11 @@ _CUBE_TRIANGLES = np.array(
         *([2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]),
     ]
 )
+
+
+def dirichlet_energy(neighbors, bones, weights, bone_count) -> float:
+    """∫ ‖∇w‖² over the surface, of all bones together. neighbors (N, N): ``smoothness.neighbor_weights``."""
+    return Smoothness(neighbors).energy(weight_matrix(bones, weights, bone_count))
 
 
 def sheet(rows=12, columns=18, frames=12):

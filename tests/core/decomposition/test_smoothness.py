@@ -6,10 +6,10 @@ import pytest
 
 from skinning_tools.core.animation import Animation, ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose, skin_frame, solve_weights
-from skinning_tools.core.decomposition.smoothness import dirichlet_energy, independent_sets, neighbor_weights
+from skinning_tools.core.decomposition.smoothness import independent_sets, neighbor_weights
 from skinning_tools.core.errors import BadSettings
 
-from .sequences import boxes, sheet
+from .sequences import boxes, dirichlet_energy, sheet
 
 SLIDER = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
