@@ -57,8 +57,9 @@ def main() -> int:
         command = f"`python3 build.py bench threads --write docs/{options.write.name}`"
         text = (
             f"Solves with one thread and with {options.threads}, on a machine with {cores.thread_count()} cores and a "
-            f"load of {os.getloadavg()[2]:.0f} by this and other programs: above the number of cores, seconds and gains say "
-            "little. Busy: threads that run or are ready to run, on average, which hardly depends on other programs. "
+            f"load of {os.getloadavg()[2]:.0f} by this and other programs: above the number of cores, seconds and "
+            "gains say little. Busy: threads that run or are ready to run, on average, which hardly depends on other "
+            "programs. "
             f"Made by {command}."
         )
         tables.write(options.write, "Conversion on all cores", text)

@@ -10,6 +10,11 @@ def members(labels: np.ndarray, count: int) -> list[np.ndarray]:
     return np.split(np.argsort(labels, kind="stable"), ends[:-1])
 
 
+def pieces(indices: np.ndarray, size: int) -> list[np.ndarray]:
+    """``indices`` (n,) in order, at most ``size`` at a time; one empty piece of none."""
+    return np.split(indices, range(size, len(indices), size))
+
+
 def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """start, start + 1, … of each of ``starts`` (n,), as many numbers as its count, one range after another."""
     ends = np.cumsum(counts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .solve_effort import SWEEPS_OF_MOVE, effort_of
+from .solve_memory import LARGEST_GRAM
 
 if TYPE_CHECKING:
     from .decomposition import Settings
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 # The share of the earlier pace that is kept: something else may have slowed down a single conversion.
 _PACE_MEMORY = 0.5
 _FASTEST, _SLOWEST = 0.1, 10.0
-# The largest rows × rows matrix whose eigenvectors the reduction takes.
-_MOST_ROWS = 2400
 # Seconds that any stage takes even without work: a tiny conversion must not distort the pace.
 _START = 0.05
 
@@ -39,7 +38,7 @@ def stage_seconds(work: Work) -> dict[str, float]:
     frames, vertices, wanted = work.frame_count, work.vertex_count, work.settings
     bones, positions = wanted.bone_count, frames * vertices
     effort = effort_of(vertices, wanted)
-    solve = 4.3e-10 * positions * min(3 * frames, _MOST_ROWS)
+    solve = 4.3e-10 * positions * min(3 * frames, LARGEST_GRAM)
     swept = effort.vertices(vertices) + effort.searched(vertices)
     if wanted.emphasis:
         # Sweeps over all vertices, and measuring between them.

@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 BLOCK_VERTICES, FEWEST_WORKERS, MOST_WORKERS = 2048, 4, 16
 # Bytes of the blocks and sums that more threads than the fewest may work on.
 _WORKERS_BYTES = 256 << 20
+# Bytes up to which an animation, or its reduction, is kept in double precision: a larger one is converted when it is
+# read, or kept in single precision.
+MOST_DOUBLE = 48 << 20
 # Bytes of inner products that are kept from sweep to sweep.
 LARGEST_KEPT = 512 << 20
+# With more rows than this, the animation's reduction is found by random probes instead of eigenvectors.
+LARGEST_GRAM = 2400
 # For residual shapes: the bytes of a block; the number of frames up to which the start is exact (the eigenvectors of a
 # matrix of frames by frames); and the additional columns for longer animations.
 RESIDUAL_BLOCK_BYTES, RESIDUAL_GRAM, RESIDUAL_OVERSAMPLING = 32 << 20, 1500, 20
@@ -27,7 +32,11 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -
     height, columns = 3 * frame_count, 4 * settings.bone_count
     # It is unknown in advance how far an animation can be reduced; noise cannot be reduced at all.
     dimension = min(height, vertex_count)
-    reduced = vertex_count * dimension + 2 * height * dimension + min(height, 2400) ** 2
+    coefficients = max(min(8 * vertex_count * dimension, MOST_DOUBLE), 4 * vertex_count * dimension)
+    if height > LARGEST_GRAM or settings.method == "KAVAN2010":
+        # Beside what they are made of.
+        coefficients *= 2
+    reduced = 2 * height * dimension + min(height, LARGEST_GRAM) ** 2
     influences = min(settings.max_influences, settings.bone_count)
     state = vertex_count * (8 + 3 * influences + settings.bone_count / 2)
     # A sample has its own positions, in single precision, coefficients and state.
@@ -40,7 +49,7 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -
     at_work = min(vertex_count, BLOCK_VERTICES * workers)
     blocks = at_work * (height + 4 * columns)
     motions = (4 + workers) * columns * (height + columns)
-    needed = 8 * int(reduced + state + blocks + motions) + (150 << 20)
+    needed = coefficients + 8 * int(reduced + state + blocks + motions) + (150 << 20)
     if settings.emphasis:
         # What all vertices that break the limit have, in single precision, and twice while they become more.
         needed += 2 * 4 * height * vertex_count

@@ -156,7 +156,7 @@ def test_a_solve_has_the_same_bits_with_any_number_of_threads(monkeypatch, given
 def test_a_reduction_has_the_same_bits_with_any_number_of_threads(monkeypatch, strategy):
     frames = np.random.default_rng(4).normal(size=(20, 3000, 3)).astype(np.float32) + sheet(50, 60, 20)[0]
     if strategy == "RANGE":
-        monkeypatch.setattr(reductions, "_LARGEST_GRAM", 1)
+        monkeypatch.setattr(reductions, "LARGEST_GRAM", 1)
         strategy = "EXACT"
     found = []
     for count in (1, 2, 5):

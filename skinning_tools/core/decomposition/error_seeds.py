@@ -96,6 +96,6 @@ def _patches(rest: np.ndarray, members: np.ndarray) -> np.ndarray:
 
 def _motion(matrix: AnimationMatrix, points: np.ndarray, vertices: np.ndarray) -> np.ndarray:
     """The affine motion Tᵀ (4, 3F) of some vertices; what they leave open is that of the rigid one."""
-    equations = NormalEquations.of_regions(points, matrix.rows(vertices), np.zeros(len(vertices), int), 1)
+    equations = NormalEquations.of_one_bone(points, matrix.rows(vertices))
     alone = rigid.fit_alone(matrix.unweigh(equations.products), equations.bone_moments)
     return equations.solve(matrix.weigh(to_rows(alone)), _HOLD)

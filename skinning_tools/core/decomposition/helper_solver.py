@@ -106,7 +106,7 @@ class HelperSolver:
         own = slice(4 * helper, 4 * helper + 4)
         for _ in range(_SEED_ROUNDS):
             data, _ = self._targets.of(members)
-            equations = NormalEquations.of_regions(self._points[members], data, np.zeros(len(members), int), 1)
+            equations = NormalEquations.of_one_bone(self._points[members], data)
             equations = equations.divided(self._scale)
             motion = rigid.fit_alone(equations.products, equations.moments[None])
             if self._kind == "AFFINE":

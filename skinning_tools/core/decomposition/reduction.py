@@ -17,19 +17,16 @@ from ..animation import enclosing_ball
 from ..dense import half_self_product, mirrored, product
 from ..errors import BadSettings
 from ..progress import Progress, checkpoint, ignore
+from ..solve_memory import LARGEST_GRAM, MOST_DOUBLE
 from ..threads import for_each, mapped
 
 STRATEGIES = ("EXACT", "MAXIMUM_NORM", "GRAM_SCHMIDT", "POWER_1", "POWER_2")
 
-# If A has more rows than this, a randomized range finder is faster than the eigenvectors of A Aᵀ.
-_LARGEST_GRAM = 2400
 _BLOCK_BYTES = 8 << 20
 # At least so many blocks, for as many threads, of at least so many vertices.
 _FEWEST_BLOCKS, _SMALLEST_BLOCK = 8, 512
 # Bytes of sums that threads may have beside each other.
 _SUMS_BYTES = 256 << 20
-# Animations up to this size in double precision are converted once.
-_MOST_KEPT = 48 << 20
 _ROWS_AT_ONCE = 1024
 
 
@@ -67,7 +64,7 @@ class AnimationMatrix:
         self.height = 3 * len(frames)
         self.vertex_count = frames.shape[1]
         self._kept = None
-        if 8 * self.height * self.vertex_count <= _MOST_KEPT:
+        if 8 * self.height * self.vertex_count <= MOST_DOUBLE:
             kept = self._kept = np.empty((self.vertex_count, self.height))
             for_each(lambda part: self._read(part, kept[part]), self.parts())
 
@@ -150,7 +147,8 @@ class AnimationMatrix:
 
 @dataclass(frozen=True)
 class Reduction:
-    """basis B (3F, d) with orthonormal columns; coefficients Cᵀ (N, d); lost ‖BC − A‖_F². All float64."""
+    """basis B (3F, d) with orthonormal columns; coefficients Cᵀ (N, d), float64, or float32 where they are many; lost
+    ‖BC − A‖_F²."""
 
     basis: np.ndarray
     coefficients: np.ndarray
@@ -161,7 +159,7 @@ class Reduction:
         return self.basis.shape[1]
 
     def rows(self, part: slice | np.ndarray) -> np.ndarray:
-        return self.coefficients[part]
+        return np.asarray(self.coefficients[part], dtype=np.float64)
 
     def of_vertices(self, vertices: np.ndarray) -> "Reduction":
         """That of the ``vertices`` (n,) alone, in the same basis."""
@@ -190,7 +188,7 @@ def reduce_animation(
     squared_epsilon = matrix.squared_tolerance(per_element)
     if strategy != "EXACT":
         return _deflate(matrix, squared_epsilon, strategy, stabilize, progress)
-    if matrix.height <= _LARGEST_GRAM:
+    if matrix.height <= LARGEST_GRAM:
         return _eigenvectors(matrix, squared_epsilon, progress)
     return _range_finder(matrix, squared_epsilon, progress)
 
@@ -214,16 +212,29 @@ def _count_to_drop(ascending: np.ndarray, already_lost: float, squared_epsilon: 
 
 
 def _project(matrix: AnimationMatrix, basis: np.ndarray, progress: Progress = ignore) -> Reduction:
-    coefficients = np.empty((matrix.vertex_count, basis.shape[1]))
+    return _reduced(matrix, basis, lambda part: product(matrix.rows(part), basis), progress)
 
-    def project(part: slice) -> None:
-        coefficients[part] = product(matrix.rows(part), basis)
 
-    def report(part: slice, _: None) -> None:
-        checkpoint(progress, 0.5 + 0.5 * part.stop / matrix.vertex_count, "Reducing")
+def _reduced(
+    matrix: AnimationMatrix, basis: np.ndarray, made: Callable[[slice], np.ndarray], progress: Progress = ignore
+) -> Reduction:
+    """The reduction to ``basis`` whose coefficients, of some vertices, ``made(part)`` returns."""
+    count, width = matrix.vertex_count, basis.shape[1]
+    coefficients = np.empty((count, width), np.float64 if 8 * count * width <= MOST_DOUBLE else np.float32)
+    captured = 0.0
 
-    for_each(project, matrix.parts(), report)
-    return Reduction(basis, coefficients, max(0.0, matrix.squared_norm - float(np.vdot(coefficients, coefficients))))
+    def make(part: slice) -> float:
+        found = made(part)
+        coefficients[part] = found
+        return float(np.vdot(found, found))
+
+    def take(part: slice, squared: float) -> None:
+        nonlocal captured
+        captured += squared
+        checkpoint(progress, 0.5 + 0.5 * part.stop / count, "Reducing")
+
+    for_each(make, matrix.parts(), take)
+    return Reduction(basis, coefficients, max(0.0, matrix.squared_norm - captured))
 
 
 def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Progress) -> Reduction:
@@ -247,20 +258,16 @@ def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Pro
         basis = np.hstack([basis, probe])
         checkpoint(progress, min(0.8, captured / matrix.squared_norm), "Reducing")
     found = _project(matrix, basis)
-    coefficients, lost = found.coefficients, found.lost
-    upper = matrix.summed(lambda part: half_self_product(coefficients[part]), coefficients.shape[1] ** 2)
+    upper = matrix.summed(lambda part: half_self_product(found.rows(part)), found.dimension**2)
     values, rotation = scipy.linalg.eigh(mirrored(upper), overwrite_a=True)
-    kept = np.ascontiguousarray(rotation[:, _count_to_drop(values, lost, squared_epsilon) :][:, ::-1])
-    coefficients = product(coefficients, kept)
+    kept = np.ascontiguousarray(rotation[:, _count_to_drop(values, found.lost, squared_epsilon) :][:, ::-1])
     # The basis is the largest array here: turned in place, and nothing beside it that is no longer needed.
-    del found, rotation, upper
+    del rotation, upper
     for start in range(0, len(basis), _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
         basis[part, : kept.shape[1]] = product(basis[part], kept)
-    basis = basis[:, : kept.shape[1]]
-    del kept
-    basis = np.ascontiguousarray(basis)
-    return Reduction(basis, coefficients, max(0.0, matrix.squared_norm - float(np.vdot(coefficients, coefficients))))
+    turned = np.ascontiguousarray(basis[:, : kept.shape[1]])
+    return _reduced(matrix, turned, lambda part: product(found.rows(part), kept))
 
 
 def _random_probe(matrix: AnimationMatrix, already: int, size: int, part: slice) -> np.ndarray:

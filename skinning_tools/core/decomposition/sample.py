@@ -19,6 +19,8 @@ _BITS = 16
 # Each vertex considers this many samples near it at rest and belongs to the one that stays nearest: layers that touch
 # can separate later.
 _NEAR = 8
+# Numbers of such samples' motion at once.
+_NEAR_NUMBERS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,7 @@ def _nearest(
     found = np.empty(len(rest), dtype=np.int32)
     found[vertices] = np.arange(len(vertices))
     others = np.setdiff1d(np.arange(len(rest)), vertices, assume_unique=True)
-    for part in vertex_blocks(len(others)):
+    for part in vertex_blocks(len(others), max(1, _NEAR_NUMBERS // (near * reduction.dimension))):
         rows = others[part]
         gaps, places = (each.reshape(-1, near) for each in tree.query(rest[rows], k=near))
         motion = reduction.rows(rows)[:, None] - reduction.rows(vertices[places])

@@ -7,14 +7,18 @@ fitting anything to vertices. Spread by distance alone, bones go where there is 
 there is much deformation.
 """
 
+import operator
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import scipy.spatial
 
 from ..dense import product, self_product
-from ..grouping import members
+from ..grouping import members, pieces
+from ..solve_memory import BLOCK_VERTICES
 from ..threads import mapped
+from .reduction import Rows
 
 _NEIGHBORS = 10
 _CUTS = (0.35, 0.5, 0.65)
@@ -48,19 +52,21 @@ class _Sums:
 
 @dataclass(frozen=True)
 class Cloud:
-    """points (N, 4) homogeneous rest positions, data (N, d); importance (N,): how often each counts, None for once."""
+    """points (N, 4) homogeneous rest positions, source: their data (N, d); importance (N,): how often each counts, None
+    for once."""
 
     points: np.ndarray
-    data: np.ndarray
+    source: Rows
     importance: np.ndarray | None = None
 
-    def of(self, part: np.ndarray) -> "Cloud":
-        return Cloud(self.points[part], self.data[part], None if self.importance is None else self.importance[part])
+    def sums(self, vertices: np.ndarray) -> _Sums:
+        """Of the ``vertices`` (n,), as one set: moments (4, 4), products (4, d), norms ()."""
+        return reduce(operator.add, map(self._sums, pieces(vertices, BLOCK_VERTICES)))
 
-    def sums(self) -> _Sums:
-        points, data = self.points, self.data
+    def _sums(self, vertices: np.ndarray) -> _Sums:
+        points, data = self.points[vertices], self.source.rows(vertices)
         if self.importance is not None:
-            root = np.sqrt(self.importance)[:, None]
+            root = np.sqrt(self.importance[vertices])[:, None]
             points, data = root * points, root * data
         return _Sums(product(points.T, points), product(points.T, data), np.vdot(data, data))
 
@@ -74,8 +80,7 @@ def move_bones(cloud: Cloud, labels: np.ndarray, bone_count: int) -> tuple[np.nd
     errors = sums.errors()
     pairs = _neighboring(sums)
     costs = (sums[pairs[:, 0]] + sums[pairs[:, 1]]).errors() - errors[pairs[:, 0]] - errors[pairs[:, 1]]
-    sets = zip(regions, errors, strict=True)
-    cuts = mapped(lambda each: _best_cut(cloud.of(each[0]), each[1]), sets)
+    cuts = mapped(lambda each: _best_cut(cloud, *each), zip(regions, errors, strict=True))
     gains = np.array([gain for gain, _ in cuts])
     labels = labels.copy()
     touched = np.zeros(bone_count, dtype=bool)
@@ -103,7 +108,7 @@ def squared_error(cloud: Cloud, labels: np.ndarray, bone_count: int) -> float:
 
 def _of_regions(cloud: Cloud, labels: np.ndarray, bone_count: int) -> tuple[list[np.ndarray], _Sums]:
     regions = members(labels, bone_count)
-    return regions, _stack(mapped(lambda rows: cloud.of(rows).sums(), regions))
+    return regions, _stack(mapped(cloud.sums, regions))
 
 
 def _stack(parts: list[_Sums]) -> _Sums:
@@ -122,10 +127,10 @@ def _neighboring(sums: _Sums) -> np.ndarray:
     return pairs[pairs[:, 0] != pairs[:, 1]]
 
 
-def _best_cut(cloud: Cloud, error: float) -> tuple[float, np.ndarray | None]:
+def _best_cut(cloud: Cloud, region: np.ndarray, error: float) -> tuple[float, np.ndarray | None]:
     """What the best plane across one of a region's own axes saves, and the side (n,) bool it gives to a new bone."""
     best, side = 0.0, None
-    points = cloud.points[:, :3]
+    points = cloud.points[region, :3]
     if len(points) < _SMALLEST_TO_CUT:
         return best, side
     offsets = points - points.mean(axis=0)
@@ -134,7 +139,7 @@ def _best_cut(cloud: Cloud, error: float) -> tuple[float, np.ndarray | None]:
         for level in levels:
             above = heights > level
             if above.any() and not above.all():
-                halves = _stack([cloud.of(above).sums(), cloud.of(~above).sums()])
+                halves = _stack([cloud.sums(region[above]), cloud.sums(region[~above])])
                 gain = error - float(halves.errors().sum())
                 if gain > best:
                     best, side = gain, above

@@ -24,7 +24,7 @@ def segmentations(prepared: Prepared, bone_count: int, progress: Progress) -> li
     after the sweeps, too, and no single start does so on all meshes. Raises Cancelled."""
     matrix, reduction, triangles = prepared.matrix, prepared.reduction, prepared.triangles
     rest = matrix.rest_pose()
-    cloud = Cloud(homogeneous(rest), reduction.coefficients, prepared.importance)
+    cloud = Cloud(homogeneous(rest), reduction, prepared.importance)
     affine = AffineBones(matrix, reduction, bone_count)
     given = matrix, reduction, rest, triangles
     starts = [
@@ -57,12 +57,12 @@ def _moved(cloud: Cloud, affine: AffineBones, labels: np.ndarray, bone_count: in
 def _reassigned(
     cloud: Cloud, affine: AffineBones, labels: np.ndarray, bone_count: int, rounds: int, progress: Progress
 ) -> np.ndarray:
-    points, data = cloud.points, cloud.data
+    points, source = cloud.points, cloud.source
     for _ in range(rounds):
-        model = affine.model(affine.start(NormalEquations.of_regions(points, data, labels, bone_count)))
+        model = affine.model(affine.start(NormalEquations.of_regions(points, source, labels, bone_count)))
 
         def best(part: slice, model: BoneModel = model) -> np.ndarray:
-            return best_single_bones(model, data[part], points[part])
+            return best_single_bones(model, source.rows(part), points[part])
 
         def take(part: slice, found: np.ndarray, labels: np.ndarray = labels) -> None:
             labels[part] = found

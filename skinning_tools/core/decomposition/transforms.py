@@ -9,7 +9,9 @@ import scipy.sparse
 from scipy.linalg.lapack import dpocon
 
 from ..dense import product, self_product
-from ..grouping import members
+from ..grouping import members, pieces
+from ..solve_memory import BLOCK_VERTICES
+from .reduction import Rows
 
 # Above this many columns X is stored sparse: four influences fill sixteen of them.
 _WIDEST_DENSE = 640
@@ -63,16 +65,24 @@ class NormalEquations:
         return divided
 
     @classmethod
-    def of_regions(cls, points: np.ndarray, data: np.ndarray, labels: np.ndarray, bone_count: int) -> "NormalEquations":
+    def of_regions(cls, points: np.ndarray, source: Rows, labels: np.ndarray, bone_count: int) -> "NormalEquations":
         """The equations where each vertex has one bone, ``labels`` (N,): one block a bone, no product between bones.
 
-        points (N, 4), data (N, d).
+        points (N, 4); source: the data of the vertices.
         """
-        equations = cls(bone_count, data.shape[1])
+        equations = cls(bone_count, source.rows(slice(0, 1)).shape[1])
         for bone, vertices in enumerate(members(labels, bone_count)):
             part = slice(4 * bone, 4 * bone + 4)
-            equations.moments[part, part] = self_product(points[vertices])
-            equations.products[part] = product(points[vertices].T, data[vertices])
+            for few in pieces(vertices, BLOCK_VERTICES):
+                equations.moments[part, part] += self_product(points[few])
+                equations.products[part] += product(points[few].T, source.rows(few))
+        return equations
+
+    @classmethod
+    def of_one_bone(cls, points: np.ndarray, data: np.ndarray) -> "NormalEquations":
+        """The equations of a bone that moves vertices alone: points (n, 4), data (n, d)."""
+        equations = cls(1, data.shape[1])
+        equations.moments, equations.products = self_product(points), product(points.T, data)
         return equations
 
     def add(

@@ -30,7 +30,7 @@ print(frames.nbytes, (peak - before) * unit, memory_estimate(frame_count, vertex
 @pytest.mark.parametrize(
     ("frames", "vertices", "noise", "settings"),
     [
-        pytest.param(300, 20_000, 0.03, {"bone_count": 8, "iterations": 1}, id="noise that no basis captures"),
+        pytest.param(300, 20_000, 0.03, {"bone_count": 2, "iterations": 1}, id="noise that no basis captures"),
         pytest.param(6, 60_000, 0.0, {"bone_count": 250, "iterations": 1}, id="cloud of loose vertices"),
     ],
 )
@@ -39,5 +39,5 @@ def test_peak_is_within_the_estimate_and_the_bound(frames, vertices, noise, sett
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     frames_bytes, extra, estimate = map(int, printed.split())
     assert extra <= estimate
-    # The bound counts the frames themselves, which are there before.
-    assert frames_bytes + extra <= 3 * frames_bytes + 200e6
+    # The frames, which are there before; what a reduction keeps of noise, in single precision; and a fixed amount.
+    assert frames_bytes + extra <= 2 * frames_bytes + 200e6

@@ -17,7 +17,7 @@ def matrix():
 
 @pytest.fixture
 def long_matrix(monkeypatch):
-    monkeypatch.setattr("skinning_tools.core.decomposition.reduction._LARGEST_GRAM", 10)
+    monkeypatch.setattr("skinning_tools.core.decomposition.reduction.LARGEST_GRAM", 10)
     return AnimationMatrix(boxes(count=60, frames=40, motion="affine")[0].astype(np.float32))
 
 
