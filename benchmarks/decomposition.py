@@ -22,9 +22,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from _tables import Tables  # noqa: E402 (beside this file)
 
-from skinning_tools.core.animation import Animation, unit_scale  # noqa: E402 (the checkout, not an installed copy)
+from skinning_tools.core.animation import (  # noqa: E402 (the checkout, not an installed copy)
+    Animation,
+    ErrorMeter,
+    unit_scale,
+)
+from skinning_tools.core.bone_channels import bone_channels  # noqa: E402
+from skinning_tools.core.bone_placement import place_bones  # noqa: E402
 from skinning_tools.core.bone_suggestion import suggest_bone_count  # noqa: E402
-from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose  # noqa: E402
+from skinning_tools.core.decomposition import BONE_KINDS, Decomposition, Settings, decompose  # noqa: E402
 from skinning_tools.core.decomposition.clips import clip_errors, decompose_clips  # noqa: E402
 from skinning_tools.core.decomposition.kavan2010 import REDUCTION_ERROR  # noqa: E402
 from skinning_tools.core.decomposition.reduction import STRATEGIES, AnimationMatrix, reduce_animation  # noqa: E402
@@ -179,6 +185,40 @@ def show_normals_by_settings(tables: Tables) -> None:
         tables.row(label, f"{found.e_rms:.3f}", f"{angles.mean():.2f}", f"{np.quantile(angles, 0.9):.2f}")
 
 
+def show_between(tables: Tables) -> None:
+    name, bone_count = "samba", 30
+    tables.begin(
+        "Between frames",
+        f"{name}, {bone_count} bones, affine unless said, solved on every second frame: E_RMS at these frames, and at "
+        "the frames in between, where the channels of the bones are interpolated as Blender does. Second differences: "
+        "their root mean square over time, of the matrices' linear parts, in thousandths.",
+        *("settings", "at the frames", "between them", "second differences"),
+    )
+    plain = Settings(bone_count)
+    every = read(name)
+    for label, settings in (
+        ("as published", replace(plain, method="KAVAN2010")),
+        *((quality.title(), replace(plain, quality=quality)) for quality in QUALITIES),
+        ("Rigid", replace(plain, bone_kind="RIGID")),
+    ):
+        found = decompose(Animation(every.frames[::2], every.triangles), settings)
+        meter = ErrorMeter(unit_scale(every.frames), every.vertex_count)
+        for positions, matrices in zip(every.frames[1::2], matrices_between(found), strict=False):
+            meter.add(positions, skin_frame(found.rest, found.bones, found.weights, matrices))
+        second = 1000.0 * np.sqrt(np.mean(np.diff(found.transforms[..., :3], 2, axis=0) ** 2))
+        tables.row(label, f"{found.e_rms:.2f}", f"{meter.e_rms:.2f}", f"{second:.1f}")
+
+
+def matrices_between(found: Decomposition) -> np.ndarray:
+    """(F - 1, P, 3, 4): the bones half-way from each frame to the next."""
+    placement = place_bones(found.rest, found.bones, found.weights, found.bone_count)
+    rest = np.tile(np.eye(4), (found.bone_count, 1, 1))
+    rest[:, :3, :3], rest[:, :3, 3] = placement.axes, placement.heads
+    channels = bone_channels(found, rest)
+    halves = {name: 0.5 * (values[:-1] + values[1:]) for name, values in channels.moving().items()}
+    return replace(channels, **halves).object_matrices(rest)
+
+
 def show_residual_shapes(tables: Tables) -> None:
     tables.begin(
         "Residual shapes",
@@ -314,6 +354,7 @@ MORE = {
     "qualities": show_qualities,
     "emphasis": show_emphasis,
     "normals-by-settings": show_normals_by_settings,
+    "between": show_between,
     "suggested": show_suggested,
     "residual-shapes": show_residual_shapes,
     "clips": show_clips,

@@ -19,7 +19,7 @@ QUALITIES = ("DRAFT", "STANDARD", "BEST")
 _SHARE, _MANY, _SHARE_OF_MANY, _PER_BONE, _LEAST, _MOST_SHARE = 0.1, 6000, 0.02, 100, 3000, 0.7
 # Meshes with no more vertices have none, by bone kind: stiff bones are often those of machines, and of characters of
 # many small parts, which a small sample would miss.
-SMALL_MESHES = {"AFFINE": 2000, "SCALED": 20_000, "RIGID": 20_000}
+SMALL_MESHES = {"AFFINE": 2000, "SCALED": 4000, "RIGID": 4000}
 # Sweeps over the sample for each requested iteration. A sweep of stiff bones costs more, however many vertices there
 # are.
 _MORE_SWEEPS, _MORE_SWEEPS_STIFF = 2.4, 1.6
