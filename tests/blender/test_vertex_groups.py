@@ -37,6 +37,28 @@ def test_what_is_written_is_read():
     assert np.allclose(dense(*read_weights(object, names), 7), dense(bones, weights, 7), atol=1e-7)
 
 
+@pytest.mark.parametrize("unused", [True, False])
+def test_weights_written_in_parts_are_the_same_and_no_step_writes_more(unused, monkeypatch):
+    random, names = np.random.default_rng(1), [f"Bone {index}" for index in range(7)]
+    bones = np.array([random.choice(6, 4, replace=False) for _ in range(50)], np.int32)
+    weights = random.dirichlet(np.ones(4), 50)
+    whole, parts, written = points(50), points(50), []
+    write_weights(whole, names, bones, weights)
+    fill = vertex_groups.fill_group
+    monkeypatch.setattr(vertex_groups, "_PART", 8)
+    monkeypatch.setattr(vertex_groups, "fill_group", lambda *given: (fill(*given), written.append(len(given[1]))))
+    fractions = []
+    for fraction, _ in vertex_groups.write_weights_in_parts(parts, names, bones, weights, unused):
+        fractions.append(fraction)
+        assert sum(written) <= 8
+        written.clear()
+    assert fractions == sorted(fractions)
+    assert [group.name for group in parts.vertex_groups] == names[: None if unused else 6]
+    assert all(
+        np.array_equal(*pair) for pair in zip(read_weights(parts, names), read_weights(whole, names), strict=True)
+    )
+
+
 @pytest.mark.parametrize("part", [1, 2, 7, 59, 60, 61, 1000])
 @pytest.mark.parametrize("group_count", [0, 1, 5])
 def test_parts_of_any_size_are_read_as_blender_has_the_weights(part, group_count, monkeypatch):
