@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from skinning_tools.core.decomposition import BONE_KINDS, Decomposition, Setting
 from skinning_tools.core.decomposition.clips import clip_errors, decompose_clips  # noqa: E402
 from skinning_tools.core.decomposition.kavan2010 import REDUCTION_ERROR  # noqa: E402
 from skinning_tools.core.decomposition.reduction import STRATEGIES, AnimationMatrix, reduce_animation  # noqa: E402
+from skinning_tools.core.decomposition.transforms import to_rows  # noqa: E402
 from skinning_tools.core.deform import (  # noqa: E402
     blended_normals,
     dominant_transforms,
@@ -162,27 +164,78 @@ def show_normals_by_settings(tables: Tables) -> None:
         *("settings", "E_RMS", "normals, mean", "normals, 90 % within"),
     )
     plain = Settings(bone_count)
+    animation = read(name)
     for label, settings in (
         ("default", plain),
+        ("Surface 0.5", replace(plain, surface=0.5)),
+        ("Surface 1", replace(plain, surface=1.0)),
+        ("Surface 0.5, Emphasis 1", replace(plain, surface=0.5, emphasis=1.0)),
+        ("Surface 0.5, Smoothness 0.25", replace(plain, surface=0.5, smoothness=0.25)),
+        ("Best", replace(plain, quality="BEST")),
+        ("Best, Surface 0.5", replace(plain, quality="BEST", surface=0.5)),
         ("Emphasis 1", replace(plain, emphasis=1.0)),
         ("Smoothness 0.25", replace(plain, smoothness=0.25)),
         ("8 influences", replace(plain, max_influences=8)),
         ("10 residual shapes", replace(plain, residual_shapes=10)),
         ("60 bones", replace(plain, bone_count=60)),
     ):
-        animation = read(name)
         found = decompose(animation, settings)
-        angles = np.concatenate(
-            [
-                normal_errors(
-                    skin_frame(found.rest_at(row), found.bones, found.weights, found.transforms[row]),
-                    animation.frames[row],
-                    animation.triangles,
-                )
-                for row in range(0, len(animation.frames), NORMALS_EVERY)
-            ]
-        )
-        tables.row(label, f"{found.e_rms:.3f}", f"{angles.mean():.2f}", f"{np.quantile(angles, 0.9):.2f}")
+        tables.row(label, f"{found.e_rms:.3f}", *normals_of(animation, skinned_frames(found)))
+        if settings is plain:
+            e_rms, frames = freest(animation, found)
+            free = f"default's bones, {4 * plain.max_influences} free numbers a vertex", f"{e_rms:.3f}"
+            tables.row(*free, *normals_of(animation, frames[::NORMALS_EVERY]))
+
+
+def show_surface(tables: Tables) -> None:
+    tables.begin(
+        "Surface",
+        f"E_RMS, the largest error and the angle between normals (the mean, and what 90 % are within; every "
+        f"{NORMALS_EVERY}th frame) with *Surface*, divided by those without.",
+        *("sequence", "bones", "kind", "surface", "E_RMS", "largest error", "normals, mean", "normals, 90 % within"),
+    )
+    for name, bone_count in SEQUENCES:
+        animation = read(name)
+        for kind in BONE_KINDS:
+            values = []
+            for surface in (0.0, 0.5, 1.0):
+                found = decompose(animation, Settings(bone_count, kind, surface=surface))
+                normals = map(float, normals_of(animation, skinned_frames(found)))
+                values.append([found.e_rms, found.max_error, *normals])
+                if surface:
+                    ratios = (f"{ratio:.2f}" for ratio in np.divide(values[-1], values[0]))
+                    tables.row(name, str(bone_count), kind, str(surface), *ratios)
+
+
+def skinned_frames(found: Decomposition) -> list[np.ndarray]:
+    """Every so many frames of a result."""
+    return [
+        skin_frame(found.rest_at(row), found.bones, found.weights, found.transforms[row])
+        for row in range(0, len(found.transforms), NORMALS_EVERY)
+    ]
+
+
+def normals_of(animation: Animation, frames: Sequence[np.ndarray]) -> tuple[str, str]:
+    """The mean angle between normals, and what 90 % are within, of every so many ``frames``."""
+    pairs = zip(frames, animation.frames[::NORMALS_EVERY], strict=True)
+    angles = np.concatenate([normal_errors(made, frame, animation.triangles) for made, frame in pairs])
+    return f"{angles.mean():.2f}", f"{np.quantile(angles, 0.9):.2f}"
+
+
+def freest(animation: Animation, found: Decomposition) -> tuple[float, np.ndarray]:
+    """E_RMS and the frames that come closest where each vertex is any sum of its bones' matrices, 4 numbers a bone:
+    what no weights and no rest position are closer than with these bones."""
+    rows = to_rows(found.transforms).reshape(found.bone_count, 4, -1)
+    made = np.empty((len(found.rest), rows.shape[2]))
+    wanted = animation.frames.transpose(1, 0, 2).reshape(made.shape)
+    for vertex, bones in enumerate(found.bones):
+        own = rows[bones].reshape(-1, rows.shape[2]).T
+        made[vertex] = own @ np.linalg.lstsq(own, wanted[vertex], rcond=1e-10)[0]
+    meter = ErrorMeter(unit_scale(animation.frames), len(made))
+    frames = made.reshape(len(made), -1, 3).transpose(1, 0, 2)
+    for positions, frame in zip(frames, animation.frames, strict=True):
+        meter.add(frame, positions)
+    return meter.e_rms, frames
 
 
 def show_between(tables: Tables) -> None:

@@ -196,6 +196,18 @@ def influences(
     return count("Influences", default, least=least, tip=tip, **keywords)
 
 
+def surface(default: float) -> Any:
+    """How much normals count where errors are minimized."""
+    return factor(
+        "Surface",
+        default,
+        most=1.0,
+        tip="How much normals count, compared with positions: 0 leaves the least distance, more keeps the skin smooth",
+        flag="--surface",
+        metavar="S",
+    )
+
+
 def smoothness(**more: Any) -> Any:
     """The smoothness of solved weights."""
     return factor(

@@ -49,6 +49,7 @@ def decompose_clips(
         prune=False,
         quality="STANDARD",
         emphasis=0.0,
+        surface=0.0,
     )
     part = span(progress, 0.0, 0.5 * _FIRST_SHARE)
     together = decompose(animation, first, part, clip_weights(np.ones(len(lengths)), lengths), importance)

@@ -11,15 +11,12 @@ of the mean: they count for a vertex in all of its frames, and also below the li
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse
 
-from ..dense import product
 from ..progress import Progress, span
 from ..threads import for_each
 from .bone_kinds import FinalBones
 from .reduction import AnimationMatrix
-from .sweeps import alternate, vertex_blocks
-from .transforms import design_matrix
+from .sweeps import alternate, skin_errors, vertex_blocks
 from .vertex_step import VertexState
 
 _SWEEPS = 24
@@ -107,7 +104,9 @@ class _Limits:
         found = np.empty((2, len(self._own)))
 
         def measure(part: slice) -> None:
-            squares = np.square(self._errors(part, rows, state)).reshape(-1, len(self._frames), 3).sum(axis=2)
+            squares = (
+                np.square(skin_errors(self._matrix, rows, state, part)).reshape(-1, len(self._frames), 3).sum(axis=2)
+            )
             found[:, part] = (squares / self._frames**2).max(axis=1), squares.sum(axis=1)
 
         for_each(measure, vertex_blocks(len(self._own)), lambda part, nothing: None)
@@ -121,7 +120,9 @@ class _Limits:
         for block in vertex_blocks(len(limited)):
             part = limited[block]
             places = self._places[part]
-            self._wanted[places] = self._errors(part, rows, state) + self._faded * self._wanted_and_sums(part)[1]
+            self._wanted[places] = (
+                skin_errors(self._matrix, rows, state, part) + self._faded * self._wanted_and_sums(part)[1]
+            )
         self._taken_at, self._faded = self.limit, 1.0
 
     def loosen(self) -> None:
@@ -141,10 +142,3 @@ class _Limits:
         self.importance[vertices] *= 1.0 + _FIRMNESS
         more = np.zeros((len(vertices), self._matrix.height), np.float32)
         self._wanted = np.concatenate([self._wanted, more])
-
-    def _errors(self, part: slice | np.ndarray, rows: np.ndarray, state: VertexState) -> np.ndarray:
-        """(n, 3F) of the vertices ``part``."""
-        few = state.of(part)
-        design = design_matrix(few.points, few.bones, few.weights, len(rows) // 4)
-        made = design @ rows if scipy.sparse.issparse(design) else product(design, rows)
-        return made - self._matrix.rows(part)

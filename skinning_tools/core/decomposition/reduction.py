@@ -88,7 +88,11 @@ class AnimationMatrix:
 
     def rest_pose(self) -> np.ndarray:
         """The first frame (N, 3) in solver units."""
-        return (self._frames[0] - self.means[0]) / self.radius
+        return self.positions(0)
+
+    def positions(self, frame: int) -> np.ndarray:
+        """A frame (N, 3) in solver units, without its weight."""
+        return (self._frames[frame] - self.means[frame]) / self.radius
 
     def weigh(self, rows: np.ndarray) -> np.ndarray:
         """(n, 3F) rows of motions with each frame scaled by its weight."""

@@ -17,6 +17,7 @@ from ..progress import Progress, checkpoint, ignore, span
 from ..solve_effort import effort_of
 from ..threads import for_each
 from . import kavan2010
+from .bone_kinds import FinalBones
 from .emphasis import emphasized
 from .prepared import Prepared
 from .pruning import prune_bones
@@ -27,6 +28,7 @@ from .search import search_bones
 from .skin import Skin, begin
 from .smooth_solution import smooth_solution
 from .starts import segmentations
+from .surface import with_closer_surface
 from .sweeps import alternate, collect_equations
 from .target_error import CurvePoint, Watch, no_watch, solve_for_target
 from .transforms import from_rows
@@ -118,19 +120,19 @@ def _reduced(matrix: AnimationMatrix, settings: Settings, progress: Progress) ->
 
 @dataclass(frozen=True)
 class _Solution:
-    """In solver units. transforms (F, P, 3, 4), axes (P, 3, 3) or None. squared_errors: of the sweeps before an
-    emphasis, which has a rank of its own."""
+    """In solver units. transforms (F, P, 3, 4), axes (P, 3, 3) or None. squared_errors: of the sweeps before a surface
+    and an emphasis, which have a rank of their own."""
 
     transforms: np.ndarray
     axes: np.ndarray | None
     state: VertexState
     squared_errors: list[float]
-    emphasized_rank: float | None = None
+    own_rank: float | None = None
 
     @property
     def rank(self) -> float:
         """Lower is better, among solutions for the same settings."""
-        return self.squared_errors[-1] if self.emphasized_rank is None else self.emphasized_rank
+        return self.squared_errors[-1] if self.own_rank is None else self.own_rank
 
 
 @dataclass
@@ -214,24 +216,44 @@ def _solve(
         rows = kind.fit(equations, found.rows)
         if last == len(sweeps):
             squared_errors[-1] = equations.squared_error(rows) + prepared.squared_norm
-        part = span(progress, late, 0.9 if settings.emphasis else 1.0)
+        part = span(progress, late, 0.9 if settings.surface or settings.emphasis else 1.0)
         rows, state, more = alternate(kind, rows, found.state, sweeps[last:], optimize, part)
     squared_errors += [error + prepared.squared_norm for error in more]
-    rank = None
+    rows, state, rank = _refined(prepared, settings, clock, kind, rows, state, span(progress, 0.9, 1.0))
+    return _Solution(from_rows(rows), found.kind.axes, state, squared_errors, rank)
+
+
+def _refined(
+    prepared: Prepared,
+    settings: Settings,
+    clock: _Clock,
+    kind: FinalBones,
+    rows: np.ndarray,
+    state: VertexState,
+    progress: Progress,
+) -> tuple[np.ndarray, VertexState, float | None]:
+    """Transforms and vertices with closer normals and less of a largest error, if asked for; the rank of a solution
+    with these, None without."""
+    rank, optimize, matrix = None, settings.optimize_rest_pose, prepared.matrix
+    middle = 0.5 * ((settings.surface > 0) + (settings.emphasis == 0))
+    if settings.surface:
+        with clock.stage("surface"):
+            given, part = (matrix, prepared.triangles, kind, rows, state), span(progress, 0.0, middle)
+            rows, state, rank = with_closer_surface(*given, settings.surface, optimize, part)
     if settings.emphasis:
         with clock.stage("emphasis"):
-            part = span(progress, 0.9, 1.0)
+            part = span(progress, middle, 1.0)
             rows, state, largest, squared = emphasized(matrix, kind, rows, state, settings.emphasis, optimize, part)
             # The product of both errors, to the powers of what each is to count.
             rank = largest**settings.emphasis * squared ** (0.5 * (1.0 - settings.emphasis))
-    return _Solution(from_rows(rows), found.kind.axes, state, squared_errors, rank)
+    return rows, state, rank
 
 
 def _solve_best(
     prepared: Prepared, settings: Settings, clock: _Clock, progress: Progress, watch: Watch = no_watch
 ) -> _Solution:
-    """The better of two: what the search finds, and the standard solve, so that it is never worse, or with an emphasis
-    never in both the mean and the largest error."""
+    """The better of two: what the search finds, and the standard solve, so that it is never worse, or with a surface or
+    an emphasis never in all that these count."""
     standard = _solve(prepared, replace(settings, quality="STANDARD"), clock, span(progress, 0.0, 0.1), watch)
     found = _solve(prepared, settings, clock, span(progress, 0.1, 1.0))
     return min(standard, found, key=lambda each: each.rank)
@@ -240,9 +262,9 @@ def _solve_best(
 def _solve_for_target(
     prepared: Prepared, settings: Settings, clock: _Clock, progress: Progress
 ) -> tuple[_Solution, tuple[CurvePoint, ...]]:
-    """The fewest bones, at most ``bone_count``, that reach the target error; see ``solve_for_target``. Emphasis comes
-    after it."""
-    plain = replace(settings, emphasis=0.0)
+    """The fewest bones, at most ``bone_count``, that reach the target error; see ``solve_for_target``. Surface and
+    emphasis come after it."""
+    plain = replace(settings, emphasis=0.0, surface=0.0)
 
     def solve(bone_count: int, progress: Progress, watch: Watch) -> tuple[_Solution, float]:
         solution = _solver(settings)(prepared, replace(plain, bone_count=bone_count), clock, progress, watch)
@@ -252,7 +274,7 @@ def _solve_for_target(
     watched = replace(settings, quality="STANDARD") if settings.quality == "BEST" else settings
     sweeps = effort_of(prepared.matrix.vertex_count, watched).first_sweeps
     found, curve = solve_for_target(solve, settings.target_error, settings.bone_count, sweeps, progress)
-    if settings.emphasis:
+    if settings.emphasis or settings.surface:
         chosen = replace(settings, bone_count=found.transforms.shape[1])
         found = _solver(settings)(prepared, chosen, clock, span(progress, 1.0, 1.0))
     return found, curve

@@ -5,13 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
+from ..dense import product
 from ..progress import Progress, checkpoint, ignore, span
 from ..solve_memory import BLOCK_VERTICES, workers_at_once
 from ..threads import for_each
 from .bone_kinds import BoneKind, FollowingAffineBones
 from .bone_model import BoneModel
-from .reduction import Rows
+from .reduction import AnimationMatrix, Rows
 from .transforms import NormalEquations, design_matrix
 from .vertex_step import VertexState, improve_vertices
 
@@ -92,6 +94,14 @@ def over_blocks(
 
     for_each(run, vertex_blocks(len(state.points)), add, workers_at_once(width, 4 * bone_count))
     return total
+
+
+def skin_errors(matrix: AnimationMatrix, rows: np.ndarray, state: VertexState, part: slice | np.ndarray) -> np.ndarray:
+    """TX − A of the vertices ``part`` as rows (n, 3F), for transforms Tᵀ ``rows`` (4P, 3F)."""
+    few = state.of(part)
+    design = design_matrix(few.points, few.bones, few.weights, len(rows) // 4)
+    made = design @ rows if scipy.sparse.issparse(design) else product(design, rows)
+    return made - matrix.rows(part)
 
 
 def alternate(

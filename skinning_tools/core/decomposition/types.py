@@ -43,6 +43,9 @@ class Settings:
     emphasis: float = 0.0
     """From 0 to 1: how far largest errors are lowered, at 1 to half; the target error does not include it."""
 
+    surface: float = 0.0
+    """From 0 to 1: how much normals count beside distances; the target error does not include it."""
+
     prune: bool = False
     """Remove bones that others can replace: ``bone_count`` is the most. Rigid bones without a target error only."""
 
@@ -70,10 +73,9 @@ class Settings:
                 )
         if self.residual_shapes < 0:
             raise BadSettings(f"Residual shapes must be at least 0, not {self.residual_shapes}")
-        if not 0 <= self.smoothness <= 1:
-            raise BadSettings(f"Smoothness must be from 0 to 1, not {self.smoothness:g}")
-        if not 0 <= self.emphasis <= 1:
-            raise BadSettings(f"Emphasis must be from 0 to 1, not {self.emphasis:g}")
+        for name in ("smoothness", "emphasis", "surface"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise BadSettings(f"{name.capitalize()} must be from 0 to 1, not {getattr(self, name):g}")
         if not 0 <= self.target_error < math.inf:
             raise BadSettings(f"Target error must be a number of at least 0, not {self.target_error:g}")
 
@@ -94,7 +96,7 @@ class Decomposition:
     residual: with residual shapes, the offsets from ``rest`` in each frame.
     e_rms, max_error: per mille of the unit ball, of the whole reconstruction against the animation itself.
     history: E_RMS of the bones alone, in reduced coordinates, after each sweep over all vertices, in which vertices
-    count by their importance; without the sweeps of an emphasis. It never rises, except where bones have been pruned
+    count by their importance; without the sweeps of an emphasis or a surface. It never rises, except where bones have been pruned
     or, for the best quality, moved, and where the last sweeps begin (one, or two after a sample), which are in the
     unreduced animation: there affine bones are held to rigid motions where the data say little, as in the thin
     direction of cloth, which may at most double the error and add 1; for other bones, the rise is no more than the

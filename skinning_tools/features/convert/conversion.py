@@ -266,8 +266,9 @@ def _solve(
         return decompose_clips(animation, lengths, solver, progress, importance), None, None
     free = solver
     if settings.rotation_only:
-        # Shapes and smoothing are for the bones as they are in the end, and these do not keep what an emphasis gains.
-        free = replace(solver, residual_shapes=0, smoothness=0.0, emphasis=0.0)
+        # Shapes and smoothing are for the bones as they are in the end, and these do not keep what an emphasis or a surface
+        # gains.
+        free = replace(solver, residual_shapes=0, smoothness=0.0, emphasis=0.0, surface=0.0)
     found = decompose_clips(animation, lengths, free, span(progress, 0.0, 0.5), importance)
     skin = found.rest, found.bones, found.weights
     hierarchy = find_joint_hierarchy(*skin, found.transforms, animation.triangles)

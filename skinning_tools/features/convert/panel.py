@@ -169,8 +169,10 @@ def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene, source: bp
             column.prop(settings, "limit_margin")
     draw_frame_range(layout, scene, settings)
     if (body := _section(layout, "advanced", "Advanced", closed=True)) is not None:
-        for name in ("iterations", "emphasis", "optimize_rest_pose", "residual_shapes", "root_bone", "key_tolerance"):
+        for name in ("iterations", "emphasis", "surface", "optimize_rest_pose", "residual_shapes"):
             body.prop(settings, name)
+        body.prop(settings, "root_bone")
+        body.prop(settings, "key_tolerance")
         if source is not None and source.type == "MESH":
             body.prop_search(settings, "importance", source, "vertex_groups")
         else:

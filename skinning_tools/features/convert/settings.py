@@ -20,6 +20,7 @@ from ...ui.settings import (
     name,
     number,
     smoothness,
+    surface,
     switch,
 )
 
@@ -112,6 +113,7 @@ class SolverSettings(Settings):
         flag="--emphasis",
         metavar="E",
     )
+    surface = surface(0.0)
     method = choice(
         "Method",
         METHODS,

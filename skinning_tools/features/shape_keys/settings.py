@@ -3,7 +3,7 @@
 
 import bpy
 
-from ...ui.settings import Settings, choice, count, factor, influences, switch
+from ...ui.settings import Settings, choice, count, factor, influences, surface, switch
 
 BONE_KINDS = (("RIGID", "Rigid", "Bones that move and rotate only: works in every engine"),)
 
@@ -34,14 +34,7 @@ class ShapeKeySettings(Settings, stored="skinning_shape_keys"):
     )
     max_influences = influences(8)
     bone_kind = choice("Bone Kind", BONE_KINDS, "RIGID", tip="Transformations that the bones can have", flag="--kind")
-    surface = factor(
-        "Surface",
-        0.5,
-        most=1.0,
-        tip="How much normals count, compared with positions: 0 leaves the least distance, more keeps the skin smooth",
-        flag="--surface",
-        metavar="S",
-    )
+    surface = surface(0.5)
     sparsity = factor(
         "Sparsity",
         0.0,

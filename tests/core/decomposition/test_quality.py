@@ -11,6 +11,7 @@ from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition import BONE_KINDS, Settings, decompose
 from skinning_tools.core.decomposition import search as search_module
 from skinning_tools.core.deform import skin_frame
+from skinning_tools.core.deform.surface import normal_errors
 from skinning_tools.core.errors import BadSettings, Cancelled
 from skinning_tools.core.run_time import Work, stage_seconds
 from skinning_tools.core.solve_effort import QUALITIES, effort_of
@@ -35,6 +36,13 @@ def squared_errors(animation, result):
     pairs = zip(animation.frames, result.transforms, strict=True)
     made = (skin_frame(result.rest, result.bones, result.weights, matrices) - frame for frame, matrices in pairs)
     return sum(np.square(apart).sum(axis=1) for apart in made)
+
+
+def normals(animation, result):
+    """(F · N,) the angles between normals, in degrees."""
+    pairs = zip(animation.frames, result.transforms, strict=True)
+    made = ((skin_frame(result.rest, result.bones, result.weights, matrices), frame) for frame, matrices in pairs)
+    return np.concatenate([normal_errors(*pair, animation.triangles) for pair in made])
 
 
 def test_each_quality_takes_longer_than_the_one_before():
@@ -92,6 +100,14 @@ def test_emphasis_lowers_the_largest_error(waves, kind):
     assert emphasized.e_rms < 1.15 * plain.e_rms
 
 
+@pytest.mark.parametrize("kind", ["SCALED", "RIGID"])
+def test_surface_brings_normals_closer(waves, kind):
+    plain, closer = (decompose(waves, Settings(6, kind, surface=surface)) for surface in (0.0, 1.0))
+    before, after = (normals(waves, result) for result in (plain, closer))
+    assert after.mean() < 0.97 * before.mean()
+    assert closer.e_rms < 1.11 * plain.e_rms
+
+
 def test_emphasis_follows_the_target(waves):
     plain = decompose(waves, Settings(12, target_error=4.0))
     emphasized = decompose(waves, Settings(12, target_error=4.0, emphasis=1.0))
@@ -122,7 +138,7 @@ def test_importances_that_are_none(waves, importance):
         decompose(waves, Settings(3), importance=importance)
 
 
-@pytest.mark.parametrize("given", [{"quality": "GOOD"}, {"emphasis": 1.5}, {"emphasis": -0.1}])
+@pytest.mark.parametrize("given", [{"quality": "GOOD"}, {"emphasis": 1.5}, {"emphasis": -0.1}, {"surface": 2}])
 def test_settings_out_of_range(given):
-    with pytest.raises(BadSettings, match=r"(?i)quality|emphasis"):
+    with pytest.raises(BadSettings, match=r"(?i)quality|emphasis|surface"):
         Settings(**given)

@@ -12,6 +12,7 @@ settings.target_error = 0.0
 settings.optimize_rest_pose = True
 settings.residual_shapes = 0
 settings.emphasis = 0.0
+settings.surface = 0.0
 settings.method = "STANDARD"
 settings.smoothness = 0.25
 settings.root_bone = False
