@@ -6,6 +6,7 @@ The animation matrix A (3F, N) becomes a basis B (3F, d) with orthonormal column
 """
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
@@ -64,6 +65,7 @@ class AnimationMatrix:
         self.height = 3 * len(frames)
         self.vertex_count = frames.shape[1]
         self._kept = None
+        self._shift: Callable[[slice | np.ndarray], np.ndarray] | None = None
         if 8 * self.height * self.vertex_count <= MOST_DOUBLE:
             kept = self._kept = np.empty((self.vertex_count, self.height))
             for_each(lambda part: self._read(part, kept[part]), self.parts())
@@ -75,7 +77,14 @@ class AnimationMatrix:
 
     def rows(self, part: slice | np.ndarray) -> np.ndarray:
         """Columns of A as rows: (n, 3F) float64 of the vertices ``part`` (slice or indices), not to be written to."""
-        return self._read(part) if self._kept is None else self._kept[part]
+        rows = self._read(part) if self._kept is None else self._kept[part]
+        return rows if self._shift is None else rows + self._shift(part)
+
+    def shifted(self, shift: Callable[[slice | np.ndarray], np.ndarray]) -> "AnimationMatrix":
+        """The same animation with ``shift(part)``, (n, 3F), added to its ``rows``."""
+        other = copy(self)
+        other._shift = shift
+        return other
 
     def _read(self, part: slice | np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Rows of A, into ``rows`` (n, 3F) where that is given."""

@@ -29,11 +29,13 @@ def smooth_solution(
     state: VertexState,
     amount: float,
     progress: Progress = ignore,
+    squared_error: float | None = None,
 ) -> tuple[np.ndarray, VertexState]:
     """``transforms`` (F, P, 3, 4) and ``state`` with weights smooth by ``amount``, from 0 to 1, in solver units.
 
     axes: of SCALED bones, (P, 3, 3). Rest positions stay. The motion is that of the vertices by their importance.
-    Raises Cancelled.
+    squared_error: the ‖TX − A‖² by which the weights may move the vertices in proportion; by default that of the given
+    skin. Raises Cancelled.
     """
     bone_count, vertex_count = transforms.shape[1], len(state.points)
     influences = state.bones.shape[1]
@@ -43,7 +45,7 @@ def smooth_solution(
     stiff.axes = axes
     problem = WeightProblem.of(matrix, state.points, rows, influences, free)
     problem.start_from(state.bones, state.weights)
-    strength = problem.balanced(neighbor_weights(state.points[:, :3], triangles), amount)
+    strength = problem.balanced(neighbor_weights(state.points[:, :3], triangles), amount, squared_error)
     bones, weights = state.bones, state.weights
     for number in range(_ROUNDS):
         part = span(progress, number / _ROUNDS, (number + 1) / _ROUNDS)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -29,9 +30,9 @@ from .skin import Skin, begin
 from .smooth_solution import smooth_solution
 from .starts import segmentations
 from .surface import with_closer_surface
-from .sweeps import alternate, collect_equations
+from .sweeps import alternate, collect_equations, skin_errors
 from .target_error import CurvePoint, Watch, no_watch, solve_for_target
-from .transforms import from_rows
+from .transforms import from_rows, to_rows
 from .types import Decomposition, Settings
 from .vertex_step import VertexState
 
@@ -106,8 +107,14 @@ def checked_importance(given: np.ndarray | None, animation: Animation) -> np.nda
 
 def _smoothed(prepared: Prepared, solution: "_Solution", settings: Settings, progress: Progress) -> "_Solution":
     matrix, triangles = prepared.matrix, prepared.triangles
+    squared = None
+    if settings.surface or settings.emphasis:
+        # Fitted to the animation once more, the weights would lose what these gain: they are fitted to what it came to.
+        errors = partial(skin_errors, matrix, to_rows(solution.transforms), solution.state)
+        squared = sum(float(np.square(errors(part)).sum()) for part in matrix.parts())
+        matrix = matrix.shifted(errors)
     skin = solution.transforms, solution.axes, settings.bone_kind == "AFFINE", solution.state
-    transforms, state = smooth_solution(matrix, triangles, *skin, settings.smoothness, progress)
+    transforms, state = smooth_solution(matrix, triangles, *skin, settings.smoothness, progress, squared)
     return replace(solution, transforms=transforms, state=state)
 
 

@@ -11,8 +11,6 @@ sweeps stay as they are, for all kinds of bones, and need no equations that coup
 turn would be others for each frame.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from scipy import sparse
 
@@ -46,7 +44,7 @@ def with_closer_surface(
     optimize_rest_pose: bool,
     progress: Progress,
 ) -> tuple[np.ndarray, VertexState, float]:
-    """Transforms and vertices whose normals are closer, and ‖TX − A‖² + b²·∫ ‖∇(e·n)‖² / a at the full b of ``surface``.
+    """Transforms and vertices whose normals are closer, and what is minimized, at the full b of ``surface``.
 
     triangles (T, 3); rows: Tᵀ (4P, 3F) in the unreduced animation; surface: from 0 to 1. Of all sweeps, the one with
     the closest normals among those whose E_RMS has risen by no more than ``surface`` allows; at worst all stays as it

@@ -96,9 +96,9 @@ class Decomposition:
     residual: with residual shapes, the offsets from ``rest`` in each frame.
     e_rms, max_error: per mille of the unit ball, of the whole reconstruction against the animation itself.
     history: E_RMS of the bones alone, in reduced coordinates, after each sweep over all vertices, in which vertices
-    count by their importance; without the sweeps of an emphasis or a surface. It never rises, except where bones have been pruned
-    or, for the best quality, moved, and where the last sweeps begin (one, or two after a sample), which are in the
-    unreduced animation: there affine bones are held to rigid motions where the data say little, as in the thin
+    count by their importance; without the sweeps of an emphasis or a surface. It never rises, except where bones have
+    been pruned or, for the best quality, moved, and where the last sweeps begin (one, or two after a sample), which are
+    in the unreduced animation: there affine bones are held to rigid motions where the data say little, as in the thin
     direction of cloth, which may at most double the error and add 1; for other bones, the rise is no more than the
     reduction had lost.
     seconds: stage to seconds.

@@ -234,12 +234,15 @@ class WeightProblem:
         """(N, 3) the rest positions as they are now."""
         return self._state.points[:, :3]
 
-    def balanced(self, neighbors: sparse.csr_matrix, amount: float) -> Smoothness | None:
-        """Smoothness of an ``amount`` from 0 to 1, in proportion to the present weights: see
-        ``Smoothness.balanced``."""
-        errors = sum(self._squared_error(self.chosen[block]) for block in vertex_blocks(len(self.chosen)))
+    def balanced(
+        self, neighbors: sparse.csr_matrix, amount: float, squared_error: float | None = None
+    ) -> Smoothness | None:
+        """Smoothness of an ``amount`` from 0 to 1, in proportion to the present weights and their squared error, if no
+        other is given: see ``Smoothness.balanced``."""
+        if squared_error is None:
+            squared_error = sum(self._squared_error(self.chosen[block]) for block in vertex_blocks(len(self.chosen)))
         elements = len(self.chosen) * self._matrix.height
-        return Smoothness.balanced(neighbors, self.weights(), amount, errors, elements)
+        return Smoothness.balanced(neighbors, self.weights(), amount, squared_error, elements)
 
     def smooth(self, smoothness: Smoothness | None, progress: Progress) -> None:
         """Sweeps over the vertices, each with the pull of its neighbors; see the module ``smoothness``."""

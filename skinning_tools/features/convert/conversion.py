@@ -266,7 +266,7 @@ def _solve(
         return decompose_clips(animation, lengths, solver, progress, importance), None, None
     free = solver
     if settings.rotation_only:
-        # Shapes and smoothing are for the bones as they are in the end, and these do not keep what an emphasis or a surface
+        # Shapes and smoothing are for the bones as they are in the end, which do not keep what a surface or an emphasis
         # gains.
         free = replace(solver, residual_shapes=0, smoothness=0.0, emphasis=0.0, surface=0.0)
     found = decompose_clips(animation, lengths, free, span(progress, 0.0, 0.5), importance)
