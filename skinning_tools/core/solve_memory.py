@@ -55,7 +55,7 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -
         needed += 2 * 4 * height * vertex_count
     if settings.surface:
         # Normals, and three numbers along each, in single precision; and the mesh's neighbors, some of their frames.
-        needed += 2 * 4 * height * vertex_count + 2600 * vertex_count
+        needed += 2 * 4 * height * vertex_count + 3000 * vertex_count
     if settings.smoothness:
         needed += min(LARGEST_KEPT, 32 * vertex_count * settings.bone_count) + 800 * vertex_count
     if settings.residual_shapes:

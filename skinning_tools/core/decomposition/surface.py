@@ -14,7 +14,7 @@ turn would be others for each frame.
 import numpy as np
 from scipy import sparse
 
-from ..deform.surface import vertex_normals
+from ..deform.surface import normal_errors, vertex_normals
 from ..progress import Progress, span
 from ..threads import for_each
 from .bone_kinds import FinalBones
@@ -32,6 +32,8 @@ _SHORTENED = 0.85
 _FIRMNESS = 4.0
 # Steps of conjugate gradients for the copies, which begin with the last ones; and frames that take them together.
 _STEPS, _FRAMES = 8, 16
+# Frames in which normals are compared.
+_LOOKED_AT = 16
 
 
 def with_closer_surface(
@@ -54,7 +56,7 @@ def with_closer_surface(
     full = copies.strength
     squared, turned = copies.measure(rows, state)
     allowed = (1.0 + _ALLOWED * surface) ** 2 * squared
-    best = turned, squared, rows, state
+    best, least = (squared + full * turned, rows, state), copies.angle()
     follower = kind.toward(copies)
     for number in range(_SWEEPS):
         part = span(progress, number / _SWEEPS, (number + 1) / _SWEEPS)
@@ -63,10 +65,10 @@ def with_closer_surface(
         squared, turned = copies.measure(rows, state)
         if squared > allowed:
             copies.strength *= _SHORTENED**2
-        elif turned < best[0]:
-            best = turned, squared, rows, state
-    turned, squared, rows, state = best
-    return rows, state, squared + full * turned
+        elif (angle := copies.angle()) < least:
+            best, least = (squared + full * turned, rows, state), angle
+    rank, rows, state = best
+    return rows, state, rank
 
 
 class _Copies:
@@ -87,7 +89,10 @@ class _Copies:
         neighbors = root @ neighbor_weights(rest, triangles) @ root
         self._laplacian = (sparse.diags(np.asarray(neighbors.sum(axis=1)).ravel()) - neighbors).tocsr()
         self._normals = _normals(matrix, triangles)
-        shape = self._normals.shape[:2]
+        shape = count, matrix.height // 3
+        self._triangles = triangles
+        self._looked_at = np.unique(np.linspace(0, shape[1] - 1, min(shape[1], _LOOKED_AT)).astype(int))
+        self._shown = np.zeros((count, len(self._looked_at), 3))
         # Errors along the normals, their copies, and the sums of what the two differed by.
         self._along, self._copies, self._sums = (np.zeros(shape, np.float32) for _ in range(3))
         self._skin: tuple[np.ndarray, VertexState] | None = None
@@ -110,6 +115,7 @@ class _Copies:
         def measure(part: slice) -> None:
             errors = skin_errors(self._matrix, rows, state, part)
             squares[part] = np.einsum("ij,ij->i", errors, errors)
+            self._shown[part] = self._matrix.unweigh(errors).reshape(len(errors), -1, 3)[:, self._looked_at]
             self._along[part] = np.einsum(
                 "nfi,nfi->nf", errors.reshape(*self._normals[part].shape), self._normals[part]
             )
@@ -123,6 +129,19 @@ class _Copies:
         for_each(self._turned, self._frame_parts(), add)
         return float(self._own @ squares), turned[0]
 
+    def angle(self) -> float:
+        """The mean angle between the normals of the skin that was measured and of the animation, in some frames: what
+        errors turn a normal by is not all of ∇(e·n) where thin parts are far from their places."""
+        angles = np.zeros(len(self._looked_at))
+
+        def find(number: int) -> None:
+            frame = self._matrix.positions(self._looked_at[number])
+            found = normal_errors(frame + self._shown[:, number], frame, self._triangles)
+            angles[number] = found.mean() if len(found) else 0.0
+
+        for_each(find, range(len(angles)), lambda number, nothing: None)
+        return float(angles.mean())
+
     def update(self, rows: np.ndarray, state: VertexState) -> None:
         """Take new copies of the errors that were measured of this skin."""
         if self._skin is not None:
@@ -132,7 +151,7 @@ class _Copies:
         for_each(lambda part: self._smooth(part, system), self._frame_parts(), lambda part, nothing: None)
 
     def _frame_parts(self) -> list[slice]:
-        return [slice(start, start + _FRAMES) for start in range(0, self._along.shape[1], _FRAMES)]
+        return [slice(start, start + _FRAMES) for start in range(0, self._matrix.height // 3, _FRAMES)]
 
     def _turned(self, part: slice) -> float:
         along = self._along[:, part].astype(float)
