@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
+from skinning_tools.blender.helper_bones import driven
+from skinning_tools.core.imitation.driven_helpers import DrivenHelper
 from skinning_tools.features.partial import helpers as helpers_module
 from skinning_tools.features.partial.helpers import add_helper_bones
 from tests.blender import action_scenes, refusals, scenes
@@ -77,6 +79,24 @@ def test_helpers_follow_the_pose_in_all_actions(rig):
         now = keys_of(bpy.data.actions[each])
         assert now.keys() == values.keys()
         assert all(np.array_equal(now[key], values[key]) for key in now)
+
+
+def test_coefficients_have_as_many_digits_as_an_expression_has_room_for():
+    """Of the most variables, the three of two joints and one of a third; and a channel with few."""
+    most = np.zeros((3, 9))
+    most[:2], most[2, [0, 3]] = -1.2345678e-5, 12345.678
+    few = np.zeros((3, 9))
+    few[1, 0] = 0.12345678
+    helper = DrivenHelper(0, np.zeros(3), (0, 1, 2), np.stack([most.ravel(), few.ravel()], axis=1), np.eye(3))
+    coefficients = driven.rounded([helper])[0].coefficients.T.reshape(2, 3, 9)
+    texts = [driven._sum_of_products(channel)[0] for channel in coefficients]
+    assert max(map(len, texts)) <= 250
+    np.testing.assert_allclose(coefficients[0], most, rtol=0.05)
+    assert texts[1] == "x0*(.12346)"
+    x, y, z = 0.1, 0.2, -0.3
+    values = {f"{axis}{joint}": value for axis, value in zip("xyz", (x, y, z), strict=True) for joint in range(3)}
+    products = np.array([x, y, z, x * x, y * y, z * z, x * y, x * z, y * z])
+    assert eval(texts[0], values) == pytest.approx(float((coefficients[0] @ products).sum()))
 
 
 def test_drivers_are_plain_and_are_removed_with_the_helpers(rig):

@@ -29,6 +29,8 @@ HELPER_PREFIX, AIM_PREFIX = "HLP-", "MCH-"
 DRIVEN = "skinning_driven_by"
 # The length of a helper relative to its carrier.
 _LENGTH = 0.3
+# Characters of an expression in Blender, and the least coefficient of one.
+_LONGEST, _LEAST = 250, 1e-9
 _CHANNELS = (*(("location", axis) for axis in range(3)), *(("rotation_quaternion", axis + 1) for axis in range(3)))
 
 
@@ -54,8 +56,19 @@ class DrivenPlan:
 
 def rounded(helpers: "Sequence[DrivenHelper]") -> "list[DrivenHelper]":
     """The helpers with the coefficients that the drivers have."""
-    numbers = np.vectorize(lambda number: float(_text(number)), otypes=[float])
-    return [replace(helper, coefficients=numbers(helper.coefficients)) for helper in helpers]
+    return [
+        replace(helper, coefficients=np.stack([_fitting(channel) for channel in helper.coefficients.T], axis=1))
+        for helper in helpers
+    ]
+
+
+def _fitting(channel: np.ndarray) -> np.ndarray:
+    """(9 J,) the coefficients with five digits, or as many as one expression has room for."""
+    for digits in range(5, 1, -1):
+        found = np.array([float(f"{number:.{digits}g}") if abs(number) > _LEAST else 0.0 for number in channel])
+        if len(_sum_of_products(found.reshape(-1, 9))[0]) <= _LONGEST:
+            break
+    return found
 
 
 def plan_driven_bones(
@@ -124,15 +137,22 @@ def _hangs_from(bone: bpy.types.Bone, above: str) -> bool:
 
 def _drive(driver: bpy.types.Driver, armature: bpy.types.Object, joints: Sequence[str], numbers: np.ndarray) -> None:
     """Make the driver the sum of the products of the joints' components, by the numbers (J, 9) of these."""
-    texts = []
-    for place, (joint, own) in enumerate(zip(joints, numbers, strict=True)):
-        names = [f"{axis}{place}" for axis in "xyz"]
-        text, used = _of_joint(own, names)
-        texts.append(text)
-        for axis, name in zip("XYZ", names, strict=True):
-            if name in used:
-                read_rotation(driver, name, armature, joint, axis)
-    driver.expression = "".join(texts).removeprefix("+")
+    driver.expression, used = _sum_of_products(numbers)
+    for joint, names in zip(joints, used, strict=True):
+        for axis, name in names.items():
+            read_rotation(driver, name, armature, joint, axis)
+
+
+def _sum_of_products(numbers: np.ndarray) -> tuple[str, list[dict[str, str]]]:
+    """The expression, and for each of J joints the names of those of its components X Y Z that are in it."""
+    texts: list[str] = []
+    used: list[dict[str, str]] = []
+    for own in numbers:
+        names = [f"{axis}{len(texts)}" for axis in "xyz"]
+        text, found = _of_joint(own, names)
+        texts += [text] if text else []
+        used.append({axis: name for axis, name in zip("XYZ", names, strict=True) if name in found})
+    return "".join(texts).removeprefix("+"), used
 
 
 def _of_joint(numbers: np.ndarray, names: Sequence[str]) -> tuple[str, set[str]]:
@@ -154,6 +174,4 @@ def _of_joint(numbers: np.ndarray, names: Sequence[str]) -> tuple[str, set[str]]
 
 def _text(number: float) -> str:
     """A signed number of five digits."""
-    if not abs(number) > 1e-9:
-        return "+0"
     return f"{number:+.5g}".replace("+0.", "+.").replace("-0.", "-.").replace("e-0", "e-")

@@ -10,8 +10,8 @@ import numpy as np
 
 # Pairs of 1 x y z, in the order of the features of a joint.
 PRODUCTS = ((0, 1), (0, 2), (0, 3), (1, 1), (2, 2), (3, 3), (1, 2), (1, 3), (2, 3))
-# More variables would not fit into one expression in Blender.
-_MOST_VARIABLES = 5
+# More variables might not fit into one expression in Blender.
+_MOST_VARIABLES = 7
 # A driver takes as much time as so many variables of it (in Blender 5.2, 1.6 and 1.2 µs of an update of the pose).
 _DRIVER = 1.3
 
