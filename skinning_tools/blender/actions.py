@@ -59,10 +59,11 @@ def curve_container(owner: bpy.types.ID) -> "bpy.types.Action | bpy.types.Action
 
 def existing_curves(owner: bpy.types.ID) -> list:
     """The curves that animate ``owner`` through its own action; makes nothing."""
-    return [curve for container in _existing_containers(owner) for curve in container.fcurves]
+    return [curve for container in existing_containers(owner) for curve in container.fcurves]
 
 
-def _existing_containers(owner: bpy.types.ID) -> list:
+def existing_containers(owner: bpy.types.ID) -> list:
+    """The containers of the curves that animate ``owner`` through its own action; makes none."""
     animation = owner.animation_data
     action = animation.action if animation else None
     if action is None:
@@ -87,7 +88,7 @@ def _bags(action: bpy.types.Action, slot: "bpy.types.ActionSlot") -> list:
 def remove_curves(owner: bpy.types.ID, unwanted: Callable[[str], bool]) -> None:
     """Remove the curves that animate ``owner`` through its own action and whose data path ``unwanted`` accepts, and
     groups that become empty."""
-    for container in _existing_containers(owner):
+    for container in existing_containers(owner):
         gone = [curve for curve in container.fcurves if unwanted(curve.data_path)]
         groups = {curve.group.name for curve in gone if curve.group is not None}
         for curve in gone:
@@ -224,15 +225,16 @@ def strip_curves(animation: bpy.types.AnimData) -> list:
         return []
     tracks = [track for track in animation.nla_tracks if not track.mute]
     solo = [track for track in tracks if track.is_solo]
-    found = []
-    for strip in (strip for track in solo or tracks for strip in track.strips if not strip.mute):
-        if strip.action is None:
-            continue
-        if not hasattr(strip.action, "slots"):
-            found += strip.action.fcurves
-        elif strip.action_slot is not None:
-            found += slot_curves(strip.action, strip.action_slot)
-    return found
+    strips = [strip for track in solo or tracks for strip in track.strips if not strip.mute]
+    return [curve for strip in strips for container in strip_containers(strip) for curve in container.fcurves]
+
+
+def strip_containers(strip: bpy.types.NlaStrip) -> list:
+    """The containers of the curves that an NLA strip plays."""
+    action = strip.action
+    if action is None or not hasattr(action, "slots"):
+        return [] if action is None else [action]
+    return _bags(action, strip.action_slot) if strip.action_slot is not None else []
 
 
 def keep_keys(curve: bpy.types.FCurve, rows: np.ndarray) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import bpy
 
 from ..core.errors import BadPath, BadScene, BadSettings
+from .conversions import result_of
 from .data_blocks import clear_shape_keys, local_copy
 from .object_checks import point_cache_head
 from .preconditions import object_label
@@ -34,7 +35,7 @@ def cache_clips(
 ) -> tuple[list[bpy.types.Object], tuple[int, int]]:
     """Copies of ``mesh``, in its collections, that play the files, and the range of frames that holds all of these.
 
-    Their results are called after ``mesh``. The files have its vertices. Of an Alembic or USD file with several such
+    Their results are called after ``mesh``, or the character that it was made for. The files have its vertices. Of an Alembic or USD file with several such
     meshes the one of the same name is meant. Point caches begin at frame 1. Raises BadPath, BadScene, BadSettings.
     """
     if mesh.type != "MESH":
@@ -43,13 +44,13 @@ def cache_clips(
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise BadSettings(f'Two cache files have the name "{twice}", after which their clips are called: rename one')
-    clips, spans, state = [], [], SceneState(context)
+    clips, spans, state, character = [], [], SceneState(context), _character_of(mesh)
     for path in (each.absolute() for each in paths):
         if path.suffix.lower() not in ENDINGS:
             raise BadPath(f"{path.name} is not a cache file, whose names end in {', '.join(ENDINGS)}")
         if not path.is_file():
             raise BadPath(f"There is no cache file {path}")
-        clip = _bare_copy(mesh, path.stem)
+        clip = _bare_copy(mesh, path.stem, character)
         clips.append(clip)
         kind = _POINT_CACHES.get(path.suffix.lower())
         spans.append(_play_scene_cache(context, clip, mesh, path) if kind is None else _play_points(clip, path, kind))
@@ -59,10 +60,11 @@ def cache_clips(
     return clips, (min(start for start, _ in spans), max(end for _, end in spans))
 
 
-def _bare_copy(mesh: bpy.types.Object, name: str) -> bpy.types.Object:
-    """A copy without shape keys, modifiers, animation, and what the extension notes on skinned meshes."""
-    earlier = bpy.data.objects.get(name)
-    if earlier is not None and CHARACTER in earlier:
+def _bare_copy(mesh: bpy.types.Object, name: str, character: str) -> bpy.types.Object:
+    """A copy, as a clip of the ``character``, without shape keys, modifiers, animation, and what the extension notes on
+    skinned meshes."""
+    earlier = bpy.data.objects.get((name, None))
+    if earlier is not None and earlier != mesh and earlier.get(CHARACTER) == character:
         # Of this clip, when it was read before.
         bpy.data.batch_remove([earlier, *([earlier.data] if earlier.data.users == 1 else [])])
     copy = local_copy(mesh)
@@ -71,7 +73,7 @@ def _bare_copy(mesh: bpy.types.Object, name: str) -> bpy.types.Object:
     for owner in (copy, copy.data):
         for key in [key for key in list(owner.keys()) if key.startswith(RESERVED)]:
             del owner[key]
-    copy[CHARACTER] = name_for_results(mesh)
+    copy[CHARACTER] = character
     if copy.data.shape_keys is not None:
         clear_shape_keys(copy)
     copy.modifiers.clear()
@@ -81,6 +83,12 @@ def _bare_copy(mesh: bpy.types.Object, name: str) -> bpy.types.Object:
     if copy.name != name:
         raise BadScene(f'There is an object "{name}" in the file already: rename the cache file, or the object')
     return copy
+
+
+def _character_of(mesh: bpy.types.Object) -> str:
+    """The name of the character whose clips ``mesh``, or the source that it was made from, has."""
+    result = result_of(mesh)
+    return name_for_results((result and result.source) or mesh)
 
 
 def _play_points(clip: bpy.types.Object, path: Path, kind: str) -> tuple[int, int]:

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 
 import bpy
 
+from . import actions
+from .actions import strip_containers
+from .residual_keys import OFFSET, assign_residual_action, key_no_residuals, key_offset, residual_names
+
 
 def players(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object]) -> list[bpy.types.ID]:
     """The data-blocks that play the clips of a rig: the rig itself and its meshes' shape keys, where animated."""
@@ -28,28 +32,46 @@ def keep_on_track(owner: bpy.types.ID, name: str) -> None:
 
 
 def leave_clip(rig: bpy.types.Object, mesh: bpy.types.Object) -> None:
-    """Let nothing play, with all bones at rest and no shape key on, as a new clip begins."""
+    """Let nothing play, as a new clip begins: the bones and shape keys that clips move are at rest. What has played
+    stays in the file, and still has the offset of residual shapes, which is turned off here."""
+    paths = set()
     for owner in players(rig, [mesh]):
-        owner.animation_data.action = None
+        animation = owner.animation_data
+        strips = [strip for track in animation.nla_tracks for strip in track.strips]
+        containers = [*actions.existing_containers(owner), *(bag for each in strips for bag in strip_containers(each))]
+        for container in containers:
+            own = {curve.data_path for curve in container.fcurves}
+            key_offset(mesh, container, own)
+            paths |= own
+        action = animation.action
+        if action is not None and action.library is None and all(each.action != action for each in strips):
+            action.use_fake_user = True
+        animation.action = None
     for bone in rig.pose.bones:
-        bone.matrix_basis.identity()
+        if any(path.startswith(actions.bone_path(bone.name)) for path in paths):
+            bone.matrix_basis.identity()
     keys = mesh.data.shape_keys
     for block in keys.key_blocks if keys is not None else ():
-        block.value = 0.0
+        if block.name == OFFSET or actions.value_path(block.name) in paths:
+            block.value = 0.0
 
 
 def put_on_track(rig: bpy.types.Object, mesh: bpy.types.Object, name: str) -> None:
     """Call the active action of the rig like its clip, and keep it on the track of that name, in place of what played
-    there on the rig and on the mesh's shape keys."""
+    there on the rig and on the mesh's shape keys, of which residual shapes are off in this clip."""
     for owner in players(rig, [mesh]):
         tracks = owner.animation_data.nla_tracks
         for track in [track for track in tracks if track.name == name]:
             tracks.remove(track)
-    earlier, action = bpy.data.actions.get(name), rig.animation_data.action
+    earlier, action = bpy.data.actions.get((name, None)), rig.animation_data.action
     if earlier is not None and earlier != action:
         earlier.name = f"{name}_before"
     action.name = name
     keep_on_track(rig, name)
+    if residual_names(mesh):
+        assign_residual_action([mesh], action, f"{name}_shapes")
+        key_no_residuals(mesh, action.frame_range[0])
+        keep_on_track(mesh.data.shape_keys, name)
 
 
 def play_clip(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object], name: str) -> None:

@@ -2,7 +2,7 @@
 """Residual shapes as shape keys of the skinned mesh, and their values over time as keyframes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import bpy
 import numpy as np
@@ -106,6 +106,24 @@ def key_residual_values(
     container = actions.curve_container(mesh_object.data.shape_keys)
     for name, column in zip(names, values.T, strict=True):
         actions.write_channels(container, value_path(name), column[:, None], times, CURVE_GROUP)
+
+
+def key_no_residuals(mesh_object: bpy.types.Object, time: float) -> None:
+    """Key all residual shapes and their offset as off in the action that their mesh plays."""
+    present = [block.name for block in mesh_object.data.shape_keys.key_blocks]
+    names = *(name for name in (OFFSET,) if name in present), *residual_names(mesh_object)
+    key_residual_values(mesh_object, names, np.zeros((1, len(names))), np.array([time]))
+
+
+def key_offset(
+    mesh_object: bpy.types.Object, container: "bpy.types.Action | bpy.types.ActionChannelbag", paths: Set[str]
+) -> None:
+    """Let an action with the values of residual shapes, whose curves have ``paths``, turn on their offset itself."""
+    first = next((name for name in residual_names(mesh_object) if value_path(name) in paths), None)
+    if first is None or value_path(OFFSET) in paths or OFFSET not in mesh_object.data.shape_keys.key_blocks:
+        return
+    time = next(curve for curve in container.fcurves if curve.data_path == value_path(first)).range()[0]
+    actions.write_channels(container, value_path(OFFSET), np.ones((1, 1)), np.array([time]), CURVE_GROUP)
 
 
 def value_curves(mesh_object: bpy.types.Object, names: tuple[str, ...]) -> list:

@@ -328,6 +328,56 @@ def test_cache_files_on_the_command_line(caches, tmp_path):
     assert command_runs.run("solve-transforms", *given, "--clip", path, "--target", "Horse", "--overwrite") == 2
 
 
+def test_a_further_clip_changes_no_other(caches, tmp_path):
+    """Residual shapes are off in the new one alone; an action on no track stays in the file, and a linked one of the
+    clip's name as it is."""
+    walk, idle, *_ = caches[1]
+    output, solved, library = (tmp_path / f"{name}.blend" for name in ("out", "solved", "library"))
+    given = ("--object", "Horse", "--clips", walk, idle, "--bones", 3, "--iterations", 3, "--residual-shapes", 2)
+    assert command_runs.run("convert", *given, "--output", output) == 0
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    skinned, rig = bpy.data.objects["Horse_skinned"], bpy.data.objects["Horse_rig"]
+    own = skinned.shape_key_add(name="Own", from_mix=False)
+    own.value = 0.5
+    expected = [local_positions(skinned, frame) for frame in range(1, 7)]
+    loose = bpy.data.actions.new("loose")
+    loose.use_fake_user = True
+    bpy.data.libraries.write(str(library), {loose}, fake_user=True)
+    loose.use_fake_user = False
+    actions.assign_action(rig, loose)
+    with bpy.data.libraries.load(str(library), link=True) as (_, data):
+        data.actions = ["loose"]
+    (linked,) = data.actions
+    bpy.data.objects["Marker"].animation_data_create().action = linked
+    loose.name, trot = "unkept", tmp_path / "loose.mdd"
+    trot.write_bytes(idle.read_bytes())
+    bpy.ops.wm.save_mainfile()
+
+    given = ("--input", output, "--object", "Horse_skinned", "--clip", trot, "--output", solved)
+    assert command_runs.run("solve-transforms", *given) == 0
+    bpy.ops.wm.open_mainfile(filepath=str(solved))
+    skinned, rig = bpy.data.objects["Horse_skinned"], bpy.data.objects["Horse_rig"]
+    assert "unkept" in bpy.data.actions
+    assert bpy.data.objects["loose"]["skinning_character"] == "Horse"
+    blocks = skinned.data.shape_keys.key_blocks
+    assert [blocks[name].value for name in ("Residual Offset", "Residual 1", "Residual 2", "Own")] == [0, 0, 0, 0.5]
+    for name in ("walk", "loose", "walk"):
+        play_clip(rig, [skinned], name)
+        found = [local_positions(skinned, frame) for frame in range(1, 7)]
+        assert np.allclose(found, expected, atol=1e-5) == (name == "walk")
+        assert blocks["Residual Offset"].value == (name == "walk")
+
+
+@pytest.mark.parametrize("name", ["Horse", "walk"], ids=["another character", "the clip itself"])
+def test_only_clips_of_the_same_character_are_replaced(caches, tmp_path, capsys, name):
+    shot, made = caches
+    moving_meshes.add_object("walk", *moving_meshes.grid())["skinning_character"] = "Cow"
+    bpy.ops.wm.save_as_mainfile(filepath=str(shot))
+    given = ("--object", name, "--clips", next(iter(made)), "--output", tmp_path / "out.blend")
+    assert command_runs.run("convert", *given) == 1
+    refusals.assert_says(capsys.readouterr().err, 'There is an object "walk" in the file already')
+
+
 def test_cache_files_that_do_not_fit(caches, tmp_path, capsys):
     shot, _ = caches
     walk = tmp_path / "walk.pc2"
