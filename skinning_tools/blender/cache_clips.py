@@ -35,8 +35,9 @@ def cache_clips(
 ) -> tuple[list[bpy.types.Object], tuple[int, int]]:
     """Copies of ``mesh``, in its collections, that play the files, and the range of frames that holds all of these.
 
-    Their results are called after ``mesh``, or the character that it was made for. The files have its vertices. Of an Alembic or USD file with several such
-    meshes the one of the same name is meant. Point caches begin at frame 1. Raises BadPath, BadScene, BadSettings.
+    Their results are called after ``mesh``, or the character that it was made for. The files have its vertices. Of an
+    Alembic or USD file with several such meshes the one of the same name is meant. Point caches begin at frame 1.
+    Raises BadPath, BadScene, BadSettings.
     """
     if mesh.type != "MESH":
         raise BadScene(f"The {object_label(mesh)} is not a mesh. Name the mesh that the cache files are of")

@@ -24,10 +24,39 @@ _OWN = "skinning_"
 
 
 @dataclass(frozen=True, eq=False)
+class _Played:
+    """What plays a data-block: its action with the slot, None without animation data. kept: whether the action has a
+    fake user."""
+
+    owner: bpy.types.ID
+    played: tuple[Any, ...] | None
+    kept: bool
+
+    @classmethod
+    def of(cls, owner: bpy.types.ID) -> "_Played":
+        animation = owner.animation_data
+        action = animation.action if animation is not None else None
+        played = None if animation is None else (action, getattr(animation, "action_slot", None))
+        return cls(owner, played, action is not None and action.use_fake_user)
+
+    def put_back(self) -> None:
+        animation = self.owner.animation_data
+        action, slot = self.played or (None, None)
+        if animation is not None and animation.action != action:
+            animation.action = action
+            if slot is not None:
+                animation.action_slot = slot
+        if action is not None:
+            action.use_fake_user = self.kept
+        if self.played is None:
+            self.owner.animation_data_clear()
+
+
+@dataclass(frozen=True, eq=False)
 class _Skin:
     """An object with vertex groups. modifiers: which there are, and what of them is turned on; keys: of each shape key,
-    whether it is muted and its value; shapes: in the order of ``stored_shapes``; properties: the extension's own, of
-    the object and of its data."""
+    whether it is muted and its value; played: by the shape keys, if there are any; shapes: in the order of
+    ``stored_shapes``; properties: the extension's own, of the object and of its data."""
 
     object: bpy.types.Object
     groups: Memberships
@@ -36,6 +65,7 @@ class _Skin:
     parent: bpy.types.Object | None
     parent_inverse: Matrix
     keys: dict[str, tuple[bool, float]]
+    played: _Played | None
     shapes: list[np.ndarray]
     properties: tuple[dict[str, Any], dict[str, Any]]
 
@@ -49,6 +79,7 @@ class _Skin:
             ob.parent,
             ob.matrix_parent_inverse.copy(),
             {block.name: (block.mute, block.value) for block in _shape_keys(ob)},
+            _Played.of(ob.data.shape_keys) if _shape_keys(ob) else None,
             [read_positions(points, name) for points, name in stored_shapes(ob.data)],
             (_own_properties(ob), _own_properties(ob.data)),
         )
@@ -82,6 +113,8 @@ class _Skin:
         ob.data.update_tag()
 
     def _put_back_keys(self) -> None:
+        if self.played is not None:
+            self.played.put_back()
         if not self.keys and _shape_keys(self.object):
             clear_shape_keys(self.object)
         for block in _shape_keys(self.object):
@@ -110,42 +143,29 @@ def _plain(value: Any) -> Any:
 @dataclass(frozen=True, eq=False)
 class _Bones:
     """An armature to which bones may be added, with drivers, bone collections and another action. joined: how each bone
-    hangs on its parent; played: the action with its slot, None without animation data; kept: whether the action has a
-    fake user."""
+    hangs on its parent."""
 
     armature: bpy.types.Object
     joined: dict[str, tuple[Any, ...]]
     collections: frozenset[str]
-    played: tuple[Any, ...] | None
-    kept: bool
+    played: _Played
 
     @classmethod
     def of(cls, armature: bpy.types.Object) -> "_Bones":
-        animation = armature.animation_data
-        action = animation.action if animation is not None else None
         return cls(
             armature,
             {bone.name: _joined(bone) for bone in armature.data.bones},
             frozenset(each.name for each in armature.data.collections_all),
-            None if animation is None else (action, getattr(animation, "action_slot", None)),
-            action is not None and action.use_fake_user,
+            _Played.of(armature),
         )
 
     def put_back(self, context: bpy.types.Context) -> None:
-        armature, animation = self.armature, self.armature.animation_data
-        action, slot = self.played or (None, None)
-        if animation is not None and animation.action != action:
-            animation.action = action
-            if slot is not None:
-                animation.action_slot = slot
-        if action is not None:
-            action.use_fake_user = self.kept
+        armature = self.armature
+        self.played.put_back()
         added = [name for name in armature.data.bones.keys() if name not in self.joined]  # noqa: SIM118
         if added:
             remove_bones(context, armature, added, clear_animation=False)
             self._join_again(context)
-        if self.played is None:
-            armature.animation_data_clear()
         for collection in list(armature.data.collections_all):
             if collection.name not in self.collections:
                 remove_if_empty(armature.data, collection)

@@ -305,7 +305,7 @@ def no_memory(*_):
     raise MemoryError
 
 
-def test_solve_again_keeps_what_was_edited(arm):
+def test_solve_again_keeps_what_was_edited(arm, monkeypatch):
     given = {"rotation_only": True, "rotation_limits": True, "residual_shapes": 1}
     jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, **given)
     before = jointed["skinning_e_rms"]
@@ -314,6 +314,21 @@ def test_solve_again_keeps_what_was_edited(arm):
     unlimited = rig.pose.bones["Hand"]
     unlimited.constraints.remove(unlimited.constraints[0])
     jointed.shape_key_add(name="Own", from_mix=False).keyframe_insert("value", frame=1)
+
+    def present():
+        keys = jointed.data.shape_keys
+        limits = [(bone.name, each.max_z) for bone in rig.pose.bones for each in bone.constraints]
+        return keys.animation_data.action, len(keys.key_blocks), rig.animation_data.action, limits
+
+    kept, blocks = present(), moving_meshes.state()
+    with monkeypatch.context() as patched:
+        patched.setattr(again, "_limit_again", no_memory)
+        refused("solve_again", "ran out of memory")
+    assert (present(), moving_meshes.state()) == (kept, blocks)
+    with monkeypatch.context() as patched:
+        patched.setattr(again, "play_residual_keys", no_memory)
+        refused("solve_again", "ran out of memory")
+    assert (present(), moving_meshes.state()) == (kept, blocks)
     shape = [(bone.name, bone.parent and bone.parent.name, tuple(bone.head_local)) for bone in rig.data.bones]
     assert bpy.ops.skinning.solve_again() == {"FINISHED"}
     assert shape == [(bone.name, bone.parent and bone.parent.name, tuple(bone.head_local)) for bone in rig.data.bones]

@@ -94,10 +94,11 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                 write_bone_weights(parts.mesh, before, solution.bones, solution.weights)
                 forget_figures(parts.mesh)
                 notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
-                if limited:
-                    _limit_again(parts.armature, names, made[0], result)
                 if shapes:
                     play_residual_keys(parts.mesh, probe, shapes)
+                # At the end, as limits are not put back.
+                if limited:
+                    _limit_again(parts.armature, names, made[0], result)
         undo.pop_all()
     notes += _notes(parts.armature, names, solution)
     if result is not None:
