@@ -194,8 +194,8 @@ def read_arrays(mesh_object: bpy.types.Object) -> Skin:
     return drain(read_in_parts(mesh_object))
 
 
-def read_in_parts(mesh_object: bpy.types.Object) -> Generator[None, None, Skin]:
-    """Generator: ``read_arrays`` in steps. The mesh must not change meanwhile."""
+def read_in_parts(mesh_object: bpy.types.Object) -> Generator[float, None, Skin]:
+    """Generator: ``read_arrays`` in steps; yields fractions. The mesh must not change meanwhile."""
     from ..core.deform import convex_influences
 
     check_not_edited(mesh_object)
@@ -203,9 +203,9 @@ def read_in_parts(mesh_object: bpy.types.Object) -> Generator[None, None, Skin]:
     armature = armature_of(mesh_object)
     names = bone_names(mesh_object, armature)
     rest, triangles = rest_positions(mesh_object.data), mesh_triangles(mesh_object.data)
-    yield
+    yield 0.0
     bones, weights = yield from read_weights_in_parts(mesh_object, names)
-    yield
+    yield 1.0
     bones, weights = convex_influences(bones, weights, len(rest), len(names), object_label(mesh_object))
     return Skin(mesh_object, armature, names, rest, triangles, bones, weights)
 

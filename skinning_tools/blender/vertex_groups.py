@@ -49,13 +49,16 @@ def write_weights_in_parts(
     """Generator: ``write_weights`` in steps. unused: make groups without vertices, too."""
     _check_shapes(mesh_object, bones, weights)
     columns = yield from part_of(run_in_worker(lambda _: list(_columns(names, bones, weights))), 0.0, _SORTED)
-    for number, (name, vertices, values) in enumerate(columns):
+    done, total = 0, sum(len(vertices) for _, vertices, _ in columns)
+    for name, vertices, values in columns:
         if unused or len(vertices):
             group = mesh_object.vertex_groups.new(name=name)
         for start in range(0, len(vertices), _PART):
             part = slice(start, start + _PART)
             fill_group(group, vertices[part], values[part])
-            yield _SORTED + (1.0 - _SORTED) * number / len(columns), ""
+            done += len(vertices[part])
+            # Never the same twice: a job takes that for waiting, and pauses.
+            yield _SORTED + (1.0 - _SORTED) * done / total, ""
 
 
 def put_weights(
@@ -119,15 +122,15 @@ def read_weights(mesh_object: bpy.types.Object, names: Sequence[str]) -> tuple[n
 
 def read_weights_in_parts(
     mesh_object: bpy.types.Object, names: Sequence[str]
-) -> Generator[None, None, tuple[np.ndarray, np.ndarray]]:
-    """Generator: ``read_weights`` in steps. The mesh must not change meanwhile."""
+) -> Generator[float, None, tuple[np.ndarray, np.ndarray]]:
+    """Generator: ``read_weights`` in steps; yields fractions. The mesh must not change meanwhile."""
     position = {name: index for index, name in enumerate(names)}
     bone_of = np.array([position.get(group.name, -1) for group in mesh_object.vertex_groups] or [-1])
     vertex_count = point_count(mesh_object)
     parts = [np.zeros((0, 3))]
     for part in _memberships(mesh_object):
         parts.append(part)
-        yield
+        yield min((len(parts) - 1) * _PART / vertex_count, 1.0)
     found = np.concatenate(parts)
     # What is left of a group that was removed counts for none.
     bone = bone_of[np.minimum(found[:, 1].astype(np.int64), len(bone_of) - 1)]

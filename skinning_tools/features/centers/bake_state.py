@@ -135,7 +135,7 @@ class _Reading:
 
     uid: int
     known: _KnownState
-    parts: Generator[tuple[float, str] | None, None, str]
+    parts: Generator[float | tuple[float, str], None, str]
     seconds: float = 0.0
 
 

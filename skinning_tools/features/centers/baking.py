@@ -229,7 +229,7 @@ def bake_state(mesh_object: bpy.types.Object) -> str:
     return background.drain(bake_state_in_parts(mesh_object))
 
 
-def bake_state_in_parts(mesh_object: bpy.types.Object) -> Generator[tuple[float, str] | None, None, str]:
+def bake_state_in_parts(mesh_object: bpy.types.Object) -> Generator[float | tuple[float, str], None, str]:
     """Generator: ``bake_state`` in parts, with time for the caller in between. The mesh must not change meanwhile."""
     record = bake_record(mesh_object)
     if record is None:

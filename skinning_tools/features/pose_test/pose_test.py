@@ -108,7 +108,7 @@ def run_pose_test(
     SkinningError."""
     begin, settings = time.perf_counter(), PoseTestSettings(**given)
     mesh_object = character_of(context, active)
-    skin: Skin = yield from background.part_of(_stepped(read_in_parts(mesh_object)), 0.0, 0.05, "Reading the weights")
+    skin: Skin = yield from background.part_of(read_in_parts(mesh_object), 0.0, 0.05, "Reading the weights")
     testing = background.run_in_worker(_work(skin, settings))
     record, bones, stretch, touching = yield from background.part_of(testing, 0.05, 1.0)
     return PoseTest(skin.object.name, record, bones, stretch, touching, time.perf_counter() - begin)
@@ -134,16 +134,6 @@ def pose_test_colors(stretch: np.ndarray, touching: np.ndarray, limit: float) ->
     colors[:, :3] = (1.0 - share) * SOUND + share * STRAINED
     colors[touching, :3], colors[torn, :3], colors[torn & touching, :3] = TOUCHING, TORN, BOTH
     return colors
-
-
-def _stepped(steps: Any) -> Any:
-    """Generator: steps that tell no fraction."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-        yield 0.5
 
 
 def _work(
