@@ -8,7 +8,13 @@ import bpy
 
 from . import actions
 from .actions import strip_containers
+from .data_blocks import joined_name
 from .residual_keys import OFFSET, assign_residual_action, key_no_residuals, key_offset, residual_names
+
+
+def track_name(name: str) -> str:
+    """The name of a clip's track: that of the clip, which may be longer since Blender 5.0, as far as there is room."""
+    return joined_name(name, "")
 
 
 def players(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object]) -> list[bpy.types.ID]:
@@ -18,12 +24,12 @@ def players(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object]) -> list[b
 
 
 def keep_on_track(owner: bpy.types.ID, name: str) -> None:
-    """Put the active action of ``owner``, with its slot, on a new muted NLA track called ``name``."""
+    """Put the active action of ``owner``, with its slot, on a new muted NLA track for the clip ``name``."""
     animation = owner.animation_data
     action = animation.action
     track = animation.nla_tracks.new()
-    track.name = name
-    strip = track.strips.new(name, round(action.frame_range[0]), action)
+    track.name = track_name(name)
+    strip = track.strips.new(track.name, round(action.frame_range[0]), action)
     if hasattr(action, "slots"):
         strip.action_slot = animation.action_slot
     # Blender makes room for whole frames only.
@@ -61,7 +67,7 @@ def put_on_track(rig: bpy.types.Object, mesh: bpy.types.Object, name: str) -> No
     there on the rig and on the mesh's shape keys, of which residual shapes are off in this clip."""
     for owner in players(rig, [mesh]):
         tracks = owner.animation_data.nla_tracks
-        for track in [track for track in tracks if track.name == name]:
+        for track in [track for track in tracks if track.name == track_name(name)]:
             tracks.remove(track)
     earlier, action = bpy.data.actions.get((name, None)), rig.animation_data.action
     if earlier is not None and earlier != action:
@@ -84,6 +90,7 @@ def play_clip(rig: bpy.types.Object, meshes: Sequence[bpy.types.Object], name: s
 
 
 def track_strips(owner: bpy.types.ID, names: set[str]) -> list[bpy.types.NlaStrip]:
-    """The strips with an action on the tracks called ``names``."""
+    """The strips with an action on the tracks of the clips ``names``."""
+    cut = set(map(track_name, names))
     tracks = owner.animation_data.nla_tracks if owner.animation_data is not None else ()
-    return [strip for track in tracks if track.name in names for strip in track.strips if strip.action is not None]
+    return [strip for track in tracks if track.name in cut for strip in track.strips if strip.action is not None]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender import actions
+from skinning_tools.blender.background import drain
 from skinning_tools.blender.clip_tracks import play_clip
 from skinning_tools.blender.conversions import conversions, result_of
 from skinning_tools.core.animation import ErrorMeter, unit_scale
@@ -78,6 +79,20 @@ def test_residual_shapes_correct_every_clip():
         bpy.ops.skinning.delete_result()
         select(*sources)
     assert all(np.array(errors[1]) < 0.7 * np.array(errors[0]))
+
+
+def test_longer_names_than_tracks_have():
+    """As far as this Blender allows them; renamed meanwhile, the clips are still those that were read."""
+    sources = character()
+    for ob in sources:
+        ob.name = f"{ob.name} {'x' * 90}"
+    steps = convert_active(bpy.context, sources[0], bone_count=6, iterations=4, as_clips=True)
+    while not next(steps)[1].startswith("Writing"):
+        pass
+    sources[1].name = "Renamed"
+    record = drain(steps).record
+    assert [clip["source"].split()[0] for clip in record["clips"]] == ["Walk", "Idle", "Run"]
+    assert max(clip["e_rms"] for clip in record["clips"]) < 2
 
 
 def test_what_is_left():

@@ -11,6 +11,7 @@ import numpy as np
 from ...blender import background
 from ...blender.animation.animation_reader import SourceAnimation, read_animation
 from ...blender.animation.several_sources import sources_label
+from ...blender.clip_tracks import track_name
 from ...blender.object_transform import world_matrices
 from ...blender.preconditions import object_label, unmet
 from ...core.animation import Animation, ErrorMeter, check_animation
@@ -24,14 +25,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Clip:
     """One of the animations of a mesh. source: as read alone, but with the mesh of the first clip. rows: its frames
-    among those of all clips."""
+    among those of all clips. name: of its object when it was read."""
 
     source: SourceAnimation
     rows: slice
-
-    @property
-    def name(self) -> str:
-        return self.source.object.name
+    name: str
 
     @property
     def frame_numbers(self) -> np.ndarray:
@@ -61,7 +59,7 @@ def check_clip_names(objects: Sequence[bpy.types.Object]) -> None:
             "As Clips needs at least two meshes with the same vertices, one for each clip. Select them all, or switch "
             "As Clips off"
         )
-    names = [ob.name for ob in objects]
+    names = [track_name(ob.name) for ob in objects]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise BadScene(
@@ -124,7 +122,7 @@ def read_clips(
         rows = slice(row, row + len(source.animation.frames))
         # A view, so that no frame is in memory twice.
         animation = replace(source.animation, frames=stacked[rows])
-        clips.append(Clip(replace(source, animation=animation, mesh=first.mesh), rows))
+        clips.append(Clip(replace(source, animation=animation, mesh=first.mesh), rows, source.object.name))
         row = rows.stop
     numbers = np.concatenate([clip.frame_numbers for clip in clips])
     whole = Animation(stacked, first.animation.triangles, numbers, sources_label(objects))

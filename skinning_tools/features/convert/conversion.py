@@ -198,7 +198,7 @@ def _read(
     if settings.as_clips:
         return (yield from read_clips(context, objects, *frames))
     source = yield from read_animation(context, objects[0], *frames, tuple(objects[1:]))
-    return source, (Clip(source, slice(None)),)
+    return source, (Clip(source, slice(None), source.object.name),)
 
 
 def _reduce(
