@@ -364,6 +364,10 @@ def test_characters_that_cannot_be_meant(tmp_path, capsys):
     assert "--character must name a .blend file, or a folder with only one" in capsys.readouterr().err
     assert run(*given, "--object=Horse_skinned", "--object=Rider_skinned") == 2
     assert "--character needs one --object" in capsys.readouterr().err
+    (tmp_path / "walk.blend").touch()
+    assert run(*given[:2], "--output", tmp_path, *given[-2:], "--object=Horse_skinned", "--overwrite") == 2
+    assert "as that is the character. Choose another folder" in capsys.readouterr().err
+    (tmp_path / "walk.blend").unlink()
     assert run(*given[:-2], "--object=Horse") == 2
     assert "There are no .blend files in" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

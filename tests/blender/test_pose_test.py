@@ -13,6 +13,7 @@ from skinning_tools.blender import attributes, self_contact
 from skinning_tools.blender.background import drain
 from skinning_tools.blender.error_display import POSE_TEST_COLORS
 from skinning_tools.blender.weight_tools import forget_figures
+from skinning_tools.core.errors import BadScene
 from skinning_tools.features.pose_test import pose_test
 from skinning_tools.features.pose_test.panel import SKINNING_PT_pose_test
 from tests.blender import moving_meshes, scenes
@@ -145,6 +146,18 @@ def test_on_the_command_line(arm, tmp_path):
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     assert command_line.main(["pose-test", "--object", "Arm", "--no-contact", "--report", str(report), "--quiet"]) == 0
     assert json.loads(report.read_text())["figures"]["bones"]["Bone 2"]["stretch"] > 1
+
+
+def test_edit_mode_meanwhile_is_refused(arm):
+    ob, _ = arm
+    steps = pose_test.show_pose_test(bpy.context, ob)
+    while next(steps)[1].startswith("Reading"):
+        pass
+    bpy.ops.object.mode_set(mode="EDIT")
+    with pytest.raises(BadScene, match="is in Edit Mode"):
+        drain(steps)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert not ob.data.color_attributes
 
 
 def test_one_bone_alone_has_no_joint(arm):

@@ -14,7 +14,7 @@ from ...blender.bodies import named_parents, to_mesh
 from ...blender.character import character_of
 from ...blender.error_display import POSE_TEST_COLORS, add_colors
 from ...blender.figures import Figure, Result, each
-from ...blender.preconditions import check_own_mesh, check_unchanged
+from ...blender.preconditions import check_not_edited, check_own_mesh, check_unchanged
 from ...blender.records import write_record
 from ...blender.self_contact import SelfContact
 from ...blender.skeletons import skeleton_of
@@ -120,6 +120,7 @@ def show_pose_test(
     """Generator: ``run_pose_test``, whose result colors the mesh and is noted on it for the panel."""
     mesh_object = check_testable(context, active)
     test = yield from run_pose_test(context, mesh_object, **given)
+    check_not_edited(mesh_object)
     check_unchanged(mesh_object, len(test.stretch))
     add_colors(mesh_object, POSE_TEST_COLORS, pose_test_colors(test.stretch, test.touching, test.record.tear_limit))
     write_record(mesh_object, POSE_TEST_PROPERTY, test.record)

@@ -94,6 +94,8 @@ def _run(options: argparse.Namespace) -> Outcome:
         return Outcome([Figure(f"{number}", str(shot.path)) for number, shot in shots.items()])
     for shot in shots.values():
         options.files.keep(shot.path, "a shot to convert")
+    if work.character is not None:
+        options.files.keep(work.character, "the character")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
