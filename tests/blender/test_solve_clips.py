@@ -230,14 +230,17 @@ def test_helper_bones_have_keys_in_each_action(rig, chosen):
 
 
 def test_helper_bones_have_keys_for_each_strip_of_an_action(rig):
-    _, armature, _ = rig
+    ob, armature, _ = rig
     track = armature.animation_data.nla_tracks.new()
     for number, frames in enumerate(((1, 5), (6, 12))):
         strip = track.strips.new("Part", 20 * number, bpy.data.actions["Wave"])
         strip.action_frame_start, strip.action_frame_end = frames
     names = set(bpy.data.actions.keys())
-    refusals.finished("add_helper_bones", bone_count=1, actions="NLA")
+    result = drain(add_helper_bones(bpy.context, ob, bone_count=1, actions="NLA"))
     made = set(bpy.data.actions.keys()) - names
+    # The tracks are the user's.
+    assert [strip.action.name for strip in track.strips] == ["Wave"] * 2
+    assert any("the tracks of" in note and "choose the new actions in their strips" in note for note in result.notes)
     assert sorted(made) == ["Bend_helpers", "Twist_helpers", "Wave_helpers", "Wave_helpers.001"]
     # Kept when the file is saved.
     assert all(bpy.data.actions[name].users for name in made)
