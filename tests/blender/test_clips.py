@@ -301,7 +301,7 @@ def caches(tmp_path):
     return shot, made
 
 
-def test_cache_files_on_the_command_line(caches, tmp_path):
+def test_cache_files_on_the_command_line(caches, tmp_path, capsys):
     _, made = caches
     output = tmp_path / "out.blend"
     given = ("--object", "Horse", "--clips", *made, "--bones", 12, "--influences", 8, "--iterations", 5)
@@ -332,6 +332,7 @@ def test_cache_files_on_the_command_line(caches, tmp_path):
     given = ("--input", output, "--object", "Horse_skinned", "--kind", "AFFINE")
     solved = tmp_path / "solved.blend"
     assert command_runs.run("solve-transforms", *given, "--clip", path, "--output", solved) == 0
+    assert f'in the action "{path.stem}"' in capsys.readouterr().out
     bpy.ops.wm.open_mainfile(filepath=str(solved))
     skinned, rig = bpy.data.objects["Horse_skinned"], bpy.data.objects["Horse_rig"]
     assert rig.animation_data.action.name == path.stem

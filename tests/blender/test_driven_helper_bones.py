@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Add Helper Bones with Driven: the helpers follow the pose, in every action, without keyframes and scripts."""
 
+import json
 from functools import partial
 
 import bpy
@@ -226,6 +227,19 @@ def test_a_motion_that_no_pose_decides():
     jiggle = 0.1 * np.sin(2.0 * np.arange(len(wanted)))[:, None, None] * np.ones((1, still.shape[1], 1))
     select(moving_copy(ob, (still + jiggle * [0.0, 0.0, 1.0]).astype(np.float32)), ob)
     refused("does not depend on the pose of", "without Driven", bone_count=1)
+
+
+def test_a_helper_that_no_joint_drives_rests_beside_its_carrier(rig, tmp_path):
+    """As where all joints near it come near half a turn."""
+    ob, armature, _ = rig
+    plan = driven.plan_driven_bones(armature, [ob], BONES, np.arange(-1, len(BONES) - 1), [DrivenHelper(1)])
+    driven.make_driven_bones(bpy.context, armature, plan)
+    bone = armature.pose.bones[plan.names[0]]
+    assert bone.parent.name == BONES[1]
+    assert not [curve for curve in armature.animation_data.drivers if bone.name in curve.data_path]
+    table = tmp_path / "helpers.json"
+    refusals.finished("save_helper_table", filepath=str(table))
+    assert json.loads(table.read_text("utf-8"))["helpers"][0]["joints"] == []
 
 
 def test_command_line(rig, tmp_path, capsys):

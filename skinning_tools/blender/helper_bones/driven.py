@@ -116,6 +116,8 @@ def plan_driven_bones(
 
 def make_driven_bones(context: bpy.types.Context, armature: bpy.types.Object, plan: DrivenPlan) -> None:
     """Make the bones of a plan, with their constraints and drivers."""
+    from ...core.imitation.channels import PRODUCTS
+
     make_helper_bones(context, armature, plan.specs)
     for made, name in plan.copies.items():
         constraint = armature.pose.bones[made].constraints.new("COPY_ROTATION")
@@ -124,7 +126,8 @@ def make_driven_bones(context: bpy.types.Context, armature: bpy.types.Object, pl
         mark_made_animation(armature, plan.names[0])
     for name, record in zip(plan.names, plan.records, strict=True):
         write_record(armature.data.bones[name], DRIVEN, record)
-        numbers = np.reshape(record.coefficients, (len(_CHANNELS), len(record.joints), -1))
+        # Not -1 for the products: helpers that no joint drives have no numbers.
+        numbers = np.reshape(record.coefficients, (len(_CHANNELS), len(record.joints), len(PRODUCTS)))
         # Channel by channel of one array: Blender writes whole arrays.
         for (path, axis), channel in zip(_CHANNELS, numbers, strict=True):
             if channel.any():

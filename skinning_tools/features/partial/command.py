@@ -9,7 +9,7 @@ from typing import Any
 import bpy
 
 from ...blender.cache_clips import cache_clips
-from ...blender.clip_tracks import leave_clip, put_on_track
+from ...blender.clip_tracks import leave_clip
 from ...blender.skin_reader import armature_of
 from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
@@ -67,9 +67,7 @@ def _solve_clip(
         leave_clip(armature, active)
     for end, number in zip(("frame_start", "frame_end"), span, strict=True):
         given[end] = number if given[end] is None else given[end]
-    result = yield from motion.solve_transforms(context, active, **given | {"target": target.name})
-    put_on_track(bpy.data.objects[result.record.armature], active, clip.stem)
-    return result
+    return (yield from motion.solve_transforms(context, active, clip.stem, **given | {"target": target.name}))
 
 
 COMMANDS = (

@@ -12,6 +12,7 @@ import numpy as np
 from ...blender import actions, background
 from ...blender.armatures import check_armature
 from ...blender.bone_weights import BoneWeights, read_bone_weights
+from ...blender.clip_tracks import put_on_track
 from ...blender.preconditions import object_label
 from ...blender.put_back import put_back_on_failure
 from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
@@ -42,13 +43,15 @@ if TYPE_CHECKING:
 _STILL = 1e-5
 
 
-def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
+def solve_transforms(
+    context: bpy.types.Context, active: bpy.types.Object | None, clip: str = "", **given: Any
+) -> background.Steps:
     """Generator: key the bones that have weights to bring the mesh closest to the target, by the MotionSettings
     ``given``; returns a PartialResult, yields (fraction, stage).
 
     The keyframes are in a new action, which also has the old action's curves for other channels; the old one stays in
     the file. Bones without weights keep their motion. Connected bones, and with ``rotation_only`` all bones with a
-    parent, stay at their joints. Raises SkinningError, and then changes nothing.
+    parent, stay at their joints. clip: call the action so, and keep it on a track of that name. Raises SkinningError, and then changes nothing.
     """
     begin, settings = time.perf_counter(), MotionSettings(**given)
     parts = parts_of(context, active, settings.armature, settings.target, weighted=True, writes_weights=False)
@@ -88,6 +91,8 @@ def solve_transforms(context: bpy.types.Context, active: bpy.types.Object | None
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
         with put_back_on_failure(context, [], parts.armature):
             apply_motion(context, parts.armature, missing, action)
+            if clip:
+                put_on_track(parts.armature, parts.mesh, clip)
     unscaled = problem.unscaled[: len(names)] if settings.bone_kind == "SCALED" else np.zeros(0)
     notes = [
         *reading.notes,
