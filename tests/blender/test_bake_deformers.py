@@ -17,8 +17,10 @@ from skinning_tools.blender.records import read_record
 from skinning_tools.blender.skeletons import skeleton_of
 from skinning_tools.core.imitation.skeleton import relative_turns, to_vectors
 from skinning_tools.features.deformers import bake as bake_module
+from skinning_tools.features.deformers import subject
 from skinning_tools.features.deformers.bake import bake_deformers
 from skinning_tools.features.deformers.figures import FIGURES, BakeFigures
+from skinning_tools.features.deformers.joint_ranges import joint_ranges
 from skinning_tools.features.deformers.teacher import EARLIER
 from tests.blender import moving_meshes, omission_scenes, refusals, scenes, skinned_meshes
 from tests.blender.partial_scenes import cancelled_at
@@ -37,6 +39,7 @@ def tube():
     ob, rig = skinned_meshes.rigged_tube(rings=21, segments=8)
     ob.vertex_groups["Bone 4"].add(list(range(len(ob.data.vertices) - 8, len(ob.data.vertices))), 1.0, "REPLACE")
     rig.animation_data_clear()
+    bpy.data.batch_remove(bpy.data.actions)
     for bone in rig.pose.bones:
         bone.rotation_mode = "QUATERNION"
         bone.matrix_basis.identity()
@@ -261,6 +264,27 @@ def test_poses_stay_within_limits(tube, monkeypatch):
     assert np.abs(vectors[1:, 2, 1:]).max() < 1e-6
     assert vectors[1:, 2, 0].min() > 0.2 * 0.7**6 - 1e-6
     assert vectors[1:, 2, 0].max() < 0.5 + 1e-6
+
+
+def test_joints_turn_as_far_as_in_any_action(tube, monkeypatch):
+    ob, rig = tube
+    found, bone = [], rig.pose.bones["Bone 1"]
+    for turned in ((0.6, 0.8, 0.0, 0.0), (0.995, 0.0, 0.1, 0.0)):
+        if rig.animation_data is not None:
+            rig.animation_data.action.use_fake_user = True
+            rig.animation_data.action = None
+        scenes.key_property(bone, "rotation_quaternion", {1: (1, 0, 0, 0), 5: turned})
+    calm = rig.animation_data.action
+
+    def noted(*given):
+        found.append((yield from joint_ranges(*given)))
+        return found[-1]
+
+    monkeypatch.setattr(subject, "joint_ranges", noted)
+    drain(bake_deformers(bpy.context, ob, pose_count=8))
+    # In the active one it hardly turns.
+    assert found[0][0].high[1, 0] > 0.99 * 2 * np.arccos(0.6)
+    assert rig.animation_data.action == calm
 
 
 def test_blocked_scripts_and_seams_that_open_are_noted(tube, tmp_path):

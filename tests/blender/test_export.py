@@ -260,8 +260,16 @@ def test_one_clip_alone(tmp_path):
     result = exported(tmp_path, compare=False, all_clips=False)
     assert result.clips == ()
     assert "without the clips on muted NLA tracks: Idle, Run. For all of them, switch All Clips on" in result.summary()
+    animation = bpy.data.objects["Walk_rig"].animation_data
+    # With All Clips on, the note says what else is in the way.
+    walk, animation.action = animation.action, None
+    told = exported(tmp_path, compare=False, replace=True).summary()
+    assert "Walk, Idle, Run. For all of them, choose one of them in the Action Editor" in told
+    animation.action, animation.nla_tracks["Walk"].mute = walk, False
+    told = exported(tmp_path, compare=False, replace=True).summary()
+    assert "Idle, Run. For all of them, mute the other NLA tracks" in told
     # Strips that play are the scene's animation.
-    for track in bpy.data.objects["Walk_rig"].animation_data.nla_tracks:
+    for track in animation.nla_tracks:
         track.mute = track.name == "Walk"
     result = exported(tmp_path, compare=False, replace=True)
     assert result.clips == ()

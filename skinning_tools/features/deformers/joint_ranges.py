@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far the joints of an armature's deforming bones turn: by their limits, else in the armature's action, else by
+"""How far the joints of an armature's deforming bones turn: by their limits, else in the armature's actions, else by
 their proportions."""
 
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ...blender import background
+from ...blender.animation.clips import clips_of, playing
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.fit_poses import bare_skin
 from ...blender.skeletons import copied_bones
@@ -15,8 +16,9 @@ from ...blender.skin_reader import bone_matrices
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.imitation.skeleton import Ranges, Skeleton, relative_turns, to_vectors, usual_ranges
 
-_MOST_FRAMES = 60
-# A joint that stands still in the action still turns by this, in radians: else nothing would tell its bones apart.
+# Frames that are looked at, of all actions together, but of each at least so many.
+_MOST_FRAMES, _LEAST_FRAMES = 60, 12
+# A joint that stands still in the actions still turns by this, in radians: else nothing would tell its bones apart.
 _LEAST = np.radians(10.0)
 
 
@@ -28,7 +30,7 @@ def joint_ranges(
     skin: tuple[np.ndarray, np.ndarray, np.ndarray],
     probe: bpy.types.Object,
 ) -> background.Steps[tuple[Ranges, np.ndarray, tuple[str, ...]]]:
-    """Generator: the ranges of the joints; the motion (F, P, 3, 4) of the bones in the armature's action, in the space
+    """Generator: the ranges of the joints; the motion (F, P, 3, 4) of the bones in the armature's actions, in the space
     of ``probe``, or none of it; and notes. skin: points, bones and weights."""
     usual = usual_ranges(skeleton, *skin)
     low, high, euler = usual.low.copy(), usual.high.copy(), usual.euler.copy()
@@ -82,22 +84,30 @@ def _limits(bone: bpy.types.PoseBone) -> np.ndarray | None:
 def _played(
     context: bpy.types.Context, armature: bpy.types.Object, names: Sequence[str], probe: bpy.types.Object
 ) -> background.Steps[tuple[np.ndarray, tuple[str, ...]]]:
-    """Generator: the bones' motion at some frames of the armature's action; and notes on what Blender left out."""
-    animation = armature.animation_data
-    action = animation.action if animation is not None else None
-    if action is None:
+    """Generator: the bones' motion at some frames of the armature's actions; and notes on what Blender left out."""
+    clips = clips_of(armature)
+    if not clips:
         return np.zeros((0, len(names), 3, 4)), ()
-    first, last = (int(each) for each in action.frame_range)
-    numbers = np.unique(np.linspace(first, last, min(last - first + 1, _MOST_FRAMES)).round()).astype(int).tolist()
-    omissions = Omissions(context, [], numbers, [armature])
+    most = max(_MOST_FRAMES // len(clips), _LEAST_FRAMES)
+    frames = [(clip, number) for clip in clips for number in _spread(clip.numbers, most)]
+    keyed = sorted(frozenset().union(*(clip.bones for clip in clips)))
+    omissions = Omissions(context, [], sorted({number for _, number in frames}), [armature])
     skin, motion = bare_skin(probe, armature, names), []
     with temporary_scene(context.scene, [probe, armature]) as scene:
-        for done, number in enumerate(numbers):
-            depsgraph = evaluate_frame(scene, number)
-            motion.append(bone_matrices(skin, depsgraph))
-            yield done / len(numbers), "Looking at the action"
-        omissions.look_at_drivers(depsgraph)
+        for done, (clip, number) in enumerate(frames):
+            # Left before each yield: the user sees what the armature plays.
+            with playing(armature, clip, reset=keyed):
+                depsgraph = evaluate_frame(scene, number)
+                motion.append(bone_matrices(skin, depsgraph))
+                if done + 1 == len(frames):
+                    omissions.look_at_drivers(depsgraph)
+            yield done / len(frames), "Looking at the actions"
     return np.array(motion), texts_of(omissions.finish())
+
+
+def _spread(numbers: range, most: int) -> list[int]:
+    """Up to ``most`` of the frames, from the first to the last."""
+    return [numbers[place] for place in np.unique(np.linspace(0, len(numbers) - 1, most).round().astype(int))]
 
 
 def _turns(skeleton: Skeleton, motion: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
+from ...blender.animation.clips import clip_of
 from ...blender.animation.kept_values import animated_values_kept
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.animation.used_data import dependencies
@@ -193,7 +194,7 @@ def export(
         writing = _write(context, objects, chosen, written, target, frames, clips)
         clips = yield from background.part_of(writing, 0.0, 0.3)
         _exported[target.real] = _state(target.real)
-        notes, compared = _notes_on(armature, meshes, chosen, written, bool(clips)), None
+        notes, compared = _notes_on(armature, meshes, chosen, written, all_clips, bool(clips)), None
         if compare:
             comparing = compare_file(context, meshes, target.path, written, frames, clips)
             try:
@@ -276,23 +277,38 @@ def _clips_left_out(armature: bpy.types.Object) -> list[str]:
     ]
 
 
+def _remedy_for_clips(armature: bpy.types.Object, all_clips: bool) -> str:
+    """What to do where a file that can hold several clips has one."""
+    tracks = armature.animation_data.nla_tracks
+    strips = [strip for track in tracks for strip in track.strips if track.mute and strip.action is not None]
+    if not all_clips:
+        return "switch All Clips on"
+    if not any(clip_of(armature, strip.action) for strip in strips):
+        # Such as the poses of a face's sliders.
+        return "use Blender's own exporter: their actions have no keys for bones"
+    if armature.animation_data.action is None:
+        return "choose one of them in the Action Editor"
+    if any(not track.mute and not strip.mute for track in tracks for strip in track.strips):
+        return "mute the other NLA tracks"
+    return "bake shape keys with drivers to keyframes from 0 to 1"
+
+
 def _notes_on(
     armature: bpy.types.Object,
     meshes: Sequence[bpy.types.Object],
     engine: Engine,
     file_format: Format,
+    all_clips: bool,
     with_clips: bool,
 ) -> list[str]:
     """What the character has that the file or the engine does not play."""
     notes = []
     left_out = [] if with_clips else _clips_left_out(armature)
     if left_out:
-        remedy = (
-            "switch All Clips on, keep unmuted NLA tracks empty, and bake shape keys with drivers to keyframes from 0 "
-            "to 1"
-            if file_format.clips
-            else f"{file_format.label} holds one animation: choose glTF or FBX"
-        )
+        if file_format.clips:
+            remedy = _remedy_for_clips(armature, all_clips)
+        else:
+            remedy = f"{file_format.label} holds one animation: choose glTF or FBX"
         notes.append(
             f"the file has the present animation alone, without the clips on muted NLA tracks: {listed(left_out)}. "
             f"For all of them, {remedy}"

@@ -51,7 +51,8 @@ def solve_transforms(
 
     The keyframes are in a new action, which also has the old action's curves for other channels; the old one stays in
     the file. Bones without weights keep their motion. Connected bones, and with ``rotation_only`` all bones with a
-    parent, stay at their joints. clip: call the action so, and keep it on a track of that name. Raises SkinningError, and then changes nothing.
+    parent, stay at their joints. clip: call the action so, and keep it on a track of that name. Raises SkinningError,
+    and then changes nothing.
     """
     begin, settings = time.perf_counter(), MotionSettings(**given)
     parts = parts_of(context, active, settings.armature, settings.target, weighted=True, writes_weights=False)
