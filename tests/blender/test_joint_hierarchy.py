@@ -170,7 +170,8 @@ def test_with_rotation_only_no_joint_slips(arm):
 
 
 def test_rotation_only_keeps_its_setting_and_says_what_it_lost(arm):
-    jointed, _ = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True)
+    jointed, _ = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True, surface=0.5)
+    assert list(jointed["skinning_report"]["notes"]) == ["Emphasis and Surface have no effect with Rotation Only"]
     select(jointed)
     bpy.ops.skinning.convert_again()
     again = max((other for other in bpy.data.objects if "_skinned" in other.name), key=lambda other: other.name)

@@ -85,6 +85,8 @@ def convert(
         check_clips(context, objects)
     work = work_of(context, objects, settings)
     solver, notes = _allowed(solver, work)
+    if settings.rotation_only and (settings.emphasis or settings.surface):
+        notes = (*notes, "Emphasis and Surface have no effect with Rotation Only")
     check_memory(sources_label(objects), work)
 
     state = SceneState(context)
