@@ -89,7 +89,8 @@ def apply_clips(
     if not new:
         return []
     names = ", ".join(f'"{action.name}"' for _, action in new[:3])
-    notes = [f"keys of the helpers in {counted(len(new), 'new action')}: {names}{' and others' if len(new) > 3 else ''}"]
+    said = f"keys of the helpers in {counted(len(new), 'new action')}: {names}{' and others' if len(new) > 3 else ''}"
+    notes = [said]
     tracks = armature.animation_data.nla_tracks if armature.animation_data is not None else ()
     played = {strip.action for track in tracks for strip in track.strips}
     if any(old in played for old, _ in new):
