@@ -52,17 +52,17 @@ class Animation:
         return f"{self.frame_numbers[row]:g}"
 
 
-def check_animation(animation: Animation, *, may_stand_still: bool = False) -> None:
+def check_animation(animation: Animation, *, may_stand_still: bool = False, may_be_a_pose: bool = False) -> None:
     """Refuse animations that no skinning can be solved from.
 
     Raises BadMesh (no vertices, zero size, triangles that refer to missing vertices) and BadAnimation (fewer than two
-    frames, NaN or infinite positions; nothing moves, unless it may), each naming the object and, where it applies,
-    frame and vertex.
+    frames, unless it may be one pose; NaN or infinite positions; nothing moves, unless it may), each naming the object
+    and, where it applies, frame and vertex.
     """
     frames, name = animation.frames, animation.name
     if animation.vertex_count == 0:
         raise BadMesh(f"{name} has no vertices. Choose a mesh that has some")
-    if len(frames) < 2:
+    if len(frames) < 2 and not (may_be_a_pose and len(frames)):
         count = f"{len(frames)} frame{'' if len(frames) == 1 else 's'}"
         raise BadAnimation(f"{name} has {count} in the range; at least two are needed. Widen the frame range")
     check_triangles(animation.triangles, animation.vertex_count, name)

@@ -62,9 +62,10 @@ def move_helpers(
 
     rest (N, 3); transforms (F, P, 3, 4): of the rig's own bones; bones and weights (N, K): of these, then of the H
     helpers. bone_axes (H, 3, 3): along which SCALED helpers stretch.
-    Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights, Cancelled.
+    An animation of one frame, or that stands still, will do: a pose has helpers, too. Raises BadAnimation and BadMesh
+    (see ``check_animation``), BadSettings, BadWeights, Cancelled.
     """
-    check_animation(animation)
+    check_animation(animation, may_stand_still=True, may_be_a_pose=True)
     own_count = transforms.shape[1]
     count = own_count + helper_count
     bones, weights = checked_skin(animation, rest, bones, weights, count, bone_kind)
