@@ -26,6 +26,8 @@ _FAINT_TURN = 0.06
 # The same for joints that would lie outside the body, in turn until one lies inside; and the share of the mesh's
 # diagonal by which such joints may slip more than at their best place.
 _TURNS_OUTSIDE, _MORE_SLIP = (0.12, 0.24, 0.48, 0.96), 0.005
+# Of the diagonal: joints this near to each other's mirror images mirror each other.
+_ROUNDING = 1e-9
 # The cost of a link besides the slip of its joint: shares of the joint's distance from its bones, of their relative
 # motion, since neighbors in a body move alike, and of the detour from one to the other over its surface, since limbs
 # that swing in step move alike, too. These limbs may touch, as thighs do, but either touches the trunk more: the last
@@ -105,8 +107,11 @@ def find_joint_hierarchy(
         holds |= weak | loose
         mass = np.bincount(bones.ravel(), (weights * surface.areas()[:, None]).ravel(), bone_count)
     partners, plane = mirrored_bones(points, bones, weights, bone_count), mirror_plane(points)
+    rows = _rows(first, second, bone_count)
+    image = np.full(len(first), -1)
     if partners is not None:
-        joints, costs, holds = _mirrored(first, second, joints, costs, holds, partners, plane)
+        image = np.where((partners[first] >= 0) & (partners[second] >= 0), rows[partners[first], partners[second]], -1)
+        joints, costs, holds = _mirrored(joints, costs, holds, image, plane)
         slips = _slips(gram, first, second, joints, len(transforms))
         # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other.
         middle = partners == np.arange(bone_count)
@@ -116,11 +121,12 @@ def find_joint_hierarchy(
     graph = csr_matrix((costs[holds] + 1e-9, ends), shape=(bone_count, bone_count))
     parents = _rooted(minimum_spanning_tree(graph), mass)
     if surface is not None:
-        rows = _rows(first, second, bone_count)
         children = np.flatnonzero(parents >= 0)
         used = rows[children, parents[children]]
-        pairs = first[used], second[used]
-        joints[used] = _into_body(gram, *pairs, joints[used], meeting[used], len(transforms), surface)
+        place = np.full(len(first), -1)
+        place[used] = np.arange(len(used))
+        given = joints[used], meeting[used], np.where(image[used] >= 0, place[image[used]], -1), plane
+        joints[used] = _into_body(gram, first[used], second[used], *given, len(transforms), surface)
         slips = _slips(gram, first, second, joints, len(transforms))
     hierarchy = _assembled(parents, first, second, joints, slips, regions.means, center, size)
     return replace(hierarchy, partners=partners, plane=plane * size + center[0])
@@ -134,22 +140,17 @@ def _rows(first: np.ndarray, second: np.ndarray, bone_count: int) -> np.ndarray:
 
 
 def _mirrored(
-    first: np.ndarray,
-    second: np.ndarray,
-    joints: np.ndarray,
-    costs: np.ndarray,
-    holds: np.ndarray,
-    partners: np.ndarray,
-    plane: float,
+    joints: np.ndarray, costs: np.ndarray, holds: np.ndarray, image: np.ndarray, plane: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Joints (C, 3), costs (C,) and which links hold (C,), the same for pairs of bones that mirror each other."""
-    rows = _rows(first, second, len(partners))
-    both = (partners[first] >= 0) & (partners[second] >= 0)
-    image = np.where(both, rows[partners[first], partners[second]], -1)
+    """Joints (C, 3), costs (C,) and which links hold (C,), the same for each link and its ``image`` (C,), −1 without
+    one."""
     joints = symmetric_joints(joints, image, plane, 1.0)
-    found = image >= 0
-    costs = np.where(found, 0.5 * (costs + costs[image]), costs)
-    return joints, costs, np.where(found, holds & holds[image], holds)
+    return joints, _shared(costs, image), np.where(image >= 0, holds & holds[image], holds)
+
+
+def _shared(values: np.ndarray, image: np.ndarray) -> np.ndarray:
+    """``values`` (C,), the mean of each link's and its image's."""
+    return np.where(image >= 0, 0.5 * (values + values[image]), values)
 
 
 def _shares_of_most(first: np.ndarray, second: np.ndarray, touching: np.ndarray, bone_count: int) -> np.ndarray:
@@ -307,20 +308,30 @@ def _into_body(
     second: np.ndarray,
     joints: np.ndarray,
     meeting: np.ndarray,
+    image: np.ndarray,
+    plane: float,
     frame_count: int,
     surface: BodySurface,
 ) -> np.ndarray:
     """Joints (C, 3) outside the body drawn toward where the bones meet, until they are inside: first along directions
-    in which the bones hardly turn, and as long as that adds little slip."""
+    in which the bones hardly turn, and as long as that adds little slip. Those that mirror each other, ``image`` (C,),
+    do so in the end, too."""
     joints = joints.copy()
-    most = _slips(gram, first, second, joints, frame_count) + _MORE_SLIP
-    outside = np.flatnonzero(~surface.inside(joints))
+    exact = np.abs(symmetric_joints(joints, image, plane, np.inf) - joints).max(axis=1) < _ROUNDING
+    image = np.where(exact, image, -1)
+    most = _shared(_slips(gram, first, second, joints, frame_count), image) + _MORE_SLIP
+    outside = ~surface.inside(joints)
+    outside |= outside[image] & (image >= 0)
     for turn in _TURNS_OUTSIDE:
-        pairs = first[outside], second[outside]
-        trial = _joints(gram, *pairs, meeting[outside], frame_count, turn)
-        better = (_slips(gram, *pairs, trial, frame_count) <= most[outside]) & surface.inside(trial)
-        joints[outside[better]] = trial[better]
-        outside = outside[~better]
+        tried = np.flatnonzero(outside)
+        trial = joints.copy()
+        trial[tried] = _joints(gram, first[tried], second[tried], meeting[tried], frame_count, turn)
+        trial = symmetric_joints(trial, image, plane, np.inf)
+        better = outside & (_shared(_slips(gram, first, second, trial, frame_count), image) <= most)
+        better[better] = surface.inside(trial[better])
+        better &= better[image] | (image < 0)
+        joints[better] = trial[better]
+        outside &= ~better
     return joints
 
 

@@ -89,6 +89,22 @@ def test_joints_lie_inside_the_body_where_that_costs_little():
         assert inside or np.linalg.norm(joint - [3, 0.6, 0]) < 0.05
 
 
+def test_joints_that_mirror_each_other_are_drawn_together():
+    """Although each side moves as it does."""
+    points, triangles = skinned_shapes.cuboid()
+    points = points - [3.0, 0, 0]
+    skin = np.select([points[:, 0] < -1, points[:, 0] > 1], [1, 2], 0)[:, None], np.ones((len(points), 1))
+    transforms = np.tile(np.eye(3, 4), (12, 3, 1, 1))
+    for frame, turn in enumerate(np.random.default_rng(1).normal(size=(12, 3))):
+        for bone, size, x in ((1, 0.2, -1.0), (2, 0.16, 1.0)):
+            turned = Rotation.from_rotvec(size * turn).as_matrix()
+            transforms[frame, bone] = skinned_shapes.about(turned, [x, 0.6, 0])[:3]
+    tree = find_joint_hierarchy(points, *skin, transforms, triangles)
+    assert tree.parents.tolist() == [-1, 0, 0]
+    np.testing.assert_allclose(tree.joints[1] * [-1, 1, 1], tree.joints[2], atol=1e-6)
+    assert BodySurface(points, triangles).inside(tree.joints).all()
+
+
 def test_regions_without_vertices_and_without_triangles():
     points = np.array([[0.0, 0, 0], [1, 0, 0], [5, 0, 0]])
     regions = [np.array([0]), np.array([], int), np.array([2])]
