@@ -20,6 +20,8 @@ _SHARE, _MANY, _SHARE_OF_MANY, _PER_BONE, _LEAST, _MOST_SHARE = 0.1, 6000, 0.02,
 # Meshes with no more vertices have none, by bone kind: stiff bones are often those of machines, and of characters of
 # many small parts, which a small sample would miss.
 SMALL_MESHES = {"AFFINE": 2000, "SCALED": 4000, "RIGID": 4000}
+# A sample of stiff bones with fewer vertices for each of them would miss small parts, too, and is hardly less work.
+_FEWEST_PER_BONE = 20
 # Sweeps over the sample for each requested iteration. A sweep of stiff bones costs more, however many vertices there
 # are.
 _MORE_SWEEPS, _MORE_SWEEPS_STIFF = 2.4, 1.6
@@ -83,6 +85,8 @@ def effort_of(vertex_count: int, wanted: "Settings") -> Effort:
     spread = max(min(_SHARE * vertex_count, _MANY), _SHARE_OF_MANY * vertex_count)
     sample = max(round(spread), _PER_BONE * wanted.bone_count, _LEAST)
     sample = min(round((_DRAFT_SAMPLE if quality == "DRAFT" else 1.0) * sample), round(_MOST_SHARE * vertex_count))
+    if wanted.bone_kind != "AFFINE" and sample < _FEWEST_PER_BONE * wanted.bone_count:
+        return every
     last = {"DRAFT": _DRAFT_LAST, "STANDARD": _LAST_SWEEPS, "BEST": _BEST_LAST}[quality]
     more = _MORE_SWEEPS if wanted.bone_kind == "AFFINE" else _MORE_SWEEPS_STIFF
     sweeps = round(share * more * iterations)

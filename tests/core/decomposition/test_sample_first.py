@@ -46,6 +46,8 @@ def test_only_large_meshes_have_a_sample():
     assert effort_of(20_000, Settings(20)) == Effort(3, 2, 3000, 36)
     assert effort_of(4000, Settings(20, "RIGID")).sample == 0
     assert effort_of(20_000, Settings(20, "RIGID")).sample_sweeps == 24
+    # A machine of many small parts.
+    assert effort_of(4800, Settings(300, "RIGID")).sample == 0
     assert effort_of(50_000, Settings(20)) == Effort(3, 2, 5000, 36)
     assert effort_of(100_000, Settings(20)).sample == 6000
     assert effort_of(1_000_000, Settings(20)).sample == 20_000
