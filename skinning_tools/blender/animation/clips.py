@@ -20,6 +20,8 @@ from ..data_blocks import is_alive
 from ..preconditions import unmet
 from .kept_values import animated_values_kept
 
+# On an action of made poses, which is no motion of the character.
+MADE_POSES = "skinning_made_poses"
 # Keys this close to a whole frame are on it.
 _ON_FRAME = 1e-3
 # How a data-block plays its action, beside the action itself.
@@ -50,8 +52,9 @@ class Clip:
 
 
 def clips_of(armature: bpy.types.Object, step: int = 1) -> list[Clip]:
-    """All clips of the armature in the file, by name. Actions that only other armatures use are theirs."""
-    found = (clip_of(armature, action, step) for action in bpy.data.actions)
+    """All clips of the armature in the file, by name, but for made poses. Actions that only other armatures use are
+    theirs."""
+    found = (clip_of(armature, action, step) for action in bpy.data.actions if MADE_POSES not in action)
     users = _armatures_by_action()
     return [
         clip

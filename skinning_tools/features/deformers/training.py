@@ -14,6 +14,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
+from ...blender.animation.clips import MADE_POSES
 from ...blender.figures import Figure, Result
 from ...blender.point_cache import CACHE, point_cache
 from ...blender.pose_keys import key_transforms
@@ -136,6 +137,7 @@ def _write_action(
         copy.animation_data_clear()
         action = actions.new_action(copy, name)
         action.use_fake_user = True
+        action[MADE_POSES] = True
         container = actions.curve_container(copy)
         assert container is not None
         times = actions.key_times(context.scene, _FIRST + np.arange(len(turns), dtype=np.float64))
