@@ -20,6 +20,7 @@ from skinning_tools import command_line
 from skinning_tools.blender import translation
 from skinning_tools.core.catalog import Catalog
 from skinning_tools.core.catalog import read as read_catalog
+from skinning_tools.core.catalog import translations as catalog_texts
 from skinning_tools.features import FEATURES
 from skinning_tools.ui.command_line import report as reports
 from skinning_tools.ui.command_line import running
@@ -71,7 +72,7 @@ def test_the_result_is_reported(shot, tmp_path):
 def test_no_language_of_the_interface_is_in_it(shot, tmp_path, monkeypatch):
     """Nor in what stays in the file; the line for the user is in that language."""
     given, found = (*CONVERT, "--residual-shapes", 20, "--joint-hierarchy", "--rotation-limits"), []
-    german = Catalog(read_catalog(translations.LANGUAGES / "de.po"))
+    german = Catalog(catalog_texts(read_catalog(translations.LANGUAGES / "de.po")))
     monkeypatch.setattr(bpy.context.preferences.view, "use_translate_interface", True)
     for language, catalog in (("english", None), ("german", german)):
         monkeypatch.setattr(translation, "_catalog", {bpy.app.translations.locale[:2]: catalog}.get)

@@ -14,6 +14,8 @@ import pytest
 
 from skinning_tools.blender import conversions, look_ups
 from skinning_tools.blender.skin_reader import meshes_of
+from skinning_tools.core import run_time
+from skinning_tools.features.convert import conversion
 from skinning_tools.features.fit import posed_copies
 from tests.blender import another_process, crowded_scenes, object_walks, scenes
 from tests.reliability import paper_layout, walk
@@ -29,8 +31,11 @@ MOST_WALKS = 2
 
 @pytest.fixture
 def told(monkeypatch):
-    """As with a window: look-ups are remembered until Blender reports a change."""
+    """As with a window: look-ups are remembered until Blender reports a change. The machine's pace, by which the panel
+    names the times of more or fewer choices, stays that of the model."""
     monkeypatch.setattr(look_ups, "_has_redraws", lambda: True)
+    monkeypatch.setattr(conversion, "learn_pace", lambda expected, taken: None)
+    monkeypatch.setattr(run_time, "_pace", {})
     look_ups._forget()
 
 
