@@ -13,14 +13,13 @@ from mathutils import Matrix
 from .armatures import bones_edited, remove_bones, remove_if_empty
 from .control_points import read_positions, stored_shapes
 from .data_blocks import clear_shape_keys, is_alive
+from .records import RESERVED
 from .vertex_groups import Memberships, put_columns, remove_groups
 
 # What writes change of a modifier, where it has such a property.
 _SWITCHES = "show_viewport", "show_render", "use_vertex_groups", "use_deform_preserve_volume"
 # What a bone that gets a new parent changes.
 _JOINING = "use_connect", "use_inherit_rotation", "inherit_scale", "use_local_location"
-# How the names of the extension's own custom properties begin.
-_OWN = "skinning_"
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +129,7 @@ def _shape_keys(ob: bpy.types.Object) -> list[bpy.types.ShapeKey]:
 
 
 def _own_properties(owner: bpy.types.ID) -> dict[str, Any]:
-    return {key: _plain(owner[key]) for key in list(owner.keys()) if key.startswith(_OWN)}
+    return {key: _plain(owner[key]) for key in list(owner.keys()) if key.startswith(RESERVED)}
 
 
 def _plain(value: Any) -> Any:

@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 from mathutils.bvhtree import BVHTree
 
+from ..core.seams import by_place
+
 # Triangles in a block.
 _BLOCK = 2048
 # Shares from here on are the whole.
@@ -48,9 +50,9 @@ class SelfContact:
     def __init__(self, rest: np.ndarray, triangles: np.ndarray):
         self._triangles = triangles
         # Faces that meet at a seam, where the mesh has a vertex for each side, are neighbors.
-        order = np.lexsort(rest.T)
+        order, same = by_place(rest)
         self._places = np.zeros(len(rest), np.int64)
-        self._places[order[1:]] = np.cumsum((rest[order[1:]] != rest[order[:-1]]).any(axis=1))
+        self._places[order[1:]] = np.cumsum(~same)
         centers = rest[triangles].mean(axis=1)
         self._blocks = [_Block(own, triangles[own], rest) for own in _halved(centers, np.arange(len(triangles)))]
         self._at_rest = self._keys(self._apart(_crossing(self._blocks, self._blocks, once=True)))

@@ -9,10 +9,16 @@ import numpy as np
 _GAP = 1e-3
 
 
+def by_place(rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The vertices of ``rest`` (N, 3) in an order (N,) in which those at one place follow each other, and whether each
+    but the first (N - 1,) is at the place of the one before it."""
+    order = np.lexsort(rest.T)
+    return order, (rest[order[1:]] == rest[order[:-1]]).all(axis=1)
+
+
 def seam_edges(rest: np.ndarray) -> np.ndarray:
     """(S, 2) edges without length between the vertices of ``rest`` (N, 3) that are at one place."""
-    order = np.lexsort(rest.T)
-    same = (rest[order[1:]] == rest[order[:-1]]).all(axis=1)
+    order, same = by_place(rest)
     return np.stack([order[:-1], order[1:]], axis=1)[same]
 
 

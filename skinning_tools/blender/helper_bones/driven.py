@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
+from ...core.imitation.channels import PRODUCTS
 from ..armatures import NewBone
 from ..data_blocks import free_name
 from ..drivers import new_driver, read_rotation
@@ -66,7 +67,7 @@ def _fitting(channel: np.ndarray) -> np.ndarray:
     """(9 J,) the coefficients with five digits, or as many as one expression has room for."""
     for digits in range(5, 1, -1):
         found = np.array([float(f"{number:.{digits}g}") if abs(number) > _LEAST else 0.0 for number in channel])
-        if len(_sum_of_products(found.reshape(-1, 9))[0]) <= _LONGEST:
+        if len(_sum_of_products(found.reshape(-1, len(PRODUCTS)))[0]) <= _LONGEST:
             break
     return found
 
@@ -116,8 +117,6 @@ def plan_driven_bones(
 
 def make_driven_bones(context: bpy.types.Context, armature: bpy.types.Object, plan: DrivenPlan) -> None:
     """Make the bones of a plan, with their constraints and drivers."""
-    from ...core.imitation.channels import PRODUCTS
-
     make_helper_bones(context, armature, plan.specs)
     for made, name in plan.copies.items():
         constraint = armature.pose.bones[made].constraints.new("COPY_ROTATION")

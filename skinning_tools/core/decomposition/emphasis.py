@@ -109,7 +109,7 @@ class _Limits:
             )
             found[:, part] = (squares / self._frames**2).max(axis=1), squares.sum(axis=1)
 
-        for_each(measure, vertex_blocks(len(self._own)), lambda part, nothing: None)
+        for_each(measure, vertex_blocks(len(self._own)))
         self._largest = np.sqrt(self._own * found[0])
         return float(self._largest.max()), float(self._own @ found[1])
 

@@ -84,6 +84,8 @@ class AnimationMatrix:
         """The same animation with ``shift(part)``, (n, 3F), added to its ``rows``."""
         other = copy(self)
         other._shift = shift
+        # That of other rows, if it is known already.
+        other.__dict__.pop("squared_norm", None)
         return other
 
     def _read(self, part: slice | np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:

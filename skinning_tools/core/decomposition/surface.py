@@ -16,7 +16,7 @@ from scipy import sparse
 
 from ..deform.surface import normal_errors, vertex_normals
 from ..progress import Progress, span
-from ..threads import for_each
+from ..threads import for_each, mapped
 from .bone_kinds import FinalBones
 from .reduction import AnimationMatrix
 from .smoothness import neighbor_weights
@@ -120,14 +120,8 @@ class _Copies:
                 "nfi,nfi->nf", errors.reshape(*self._normals[part].shape), self._normals[part]
             )
 
-        for_each(measure, vertex_blocks(len(self._own)), lambda part, nothing: None)
-        turned = [0.0]
-
-        def add(part: slice, found: float) -> None:
-            turned[0] += found
-
-        for_each(self._turned, self._frame_parts(), add)
-        return float(self._own @ squares), turned[0]
+        for_each(measure, vertex_blocks(len(self._own)))
+        return float(self._own @ squares), sum(mapped(self._turned, self._frame_parts()))
 
     def angle(self) -> float:
         """The mean angle between the normals of the skin that was measured and of the animation, in some frames: what
@@ -139,7 +133,7 @@ class _Copies:
             found = normal_errors(frame + self._shown[:, number], frame, self._triangles)
             angles[number] = found.mean() if len(found) else 0.0
 
-        for_each(find, range(len(angles)), lambda number, nothing: None)
+        for_each(find, range(len(angles)))
         return float(angles.mean())
 
     def update(self, rows: np.ndarray, state: VertexState) -> None:
@@ -148,7 +142,7 @@ class _Copies:
             self._sums += self._along - self._copies
         self._skin = rows, state
         system = (self.strength * self._laplacian + _FIRMNESS * sparse.diags(self._own)).tocsr()
-        for_each(lambda part: self._smooth(part, system), self._frame_parts(), lambda part, nothing: None)
+        for_each(lambda part: self._smooth(part, system), self._frame_parts())
 
     def _frame_parts(self) -> list[slice]:
         return [slice(start, start + _FRAMES) for start in range(0, self._matrix.height // 3, _FRAMES)]
@@ -184,5 +178,5 @@ def _normals(matrix: AnimationMatrix, triangles: np.ndarray) -> np.ndarray:
     def find(frame: int) -> None:
         normals[:, frame] = vertex_normals(matrix.positions(frame), triangles)
 
-    for_each(find, range(normals.shape[1]), lambda frame, nothing: None)
+    for_each(find, range(normals.shape[1]))
     return normals

@@ -13,6 +13,7 @@ from ...blender.preconditions import check_bones
 from ...blender.records import read_record
 from ...blender.written_files import Kind, begins_with, claim_named
 from ...core.errors import BadScene
+from ...core.imitation.channels import PRODUCTS
 from ...ui.command_line.report import json_bytes
 from .parts import armature_meant
 
@@ -54,8 +55,6 @@ def driven_rig(context: bpy.types.Context, active: bpy.types.Object | None) -> b
 
 def _read_records(armature: bpy.types.Object) -> dict[str, DrivenRecord]:
     """What drives the helper bones, by their names. Raises BadScene."""
-    from ...core.imitation.channels import PRODUCTS
-
     records = {}
     for bone in armature.data.bones:
         if DRIVEN not in bone:
@@ -83,8 +82,6 @@ def save_table(context: bpy.types.Context, active: bpy.types.Object | None, file
 
 def helper_table(armature: bpy.types.Object, records: dict[str, DrivenRecord]) -> dict:
     """The table as JSON values; docs/helper_bones.md describes it."""
-    from ...core.imitation.channels import PRODUCTS
-
     helpers = []
     for name, record in records.items():
         channels = np.reshape(record.coefficients, (_CHANNELS, -1)).tolist()
