@@ -17,11 +17,13 @@ def in_parallel(arguments: list[str]) -> list[str]:
     """Arguments for pytest, with the number of processes before the given ones, which may override it.
 
     A file's tests stay together, in order: the extension is registered once for each file. Files keep their order, too:
-    pyproject.toml names the slow ones first, so that no process works alone at the end.
+    pyproject.toml names the slow ones first, so that no process works alone at the end. A process that crashes ends the
+    run: a new one would be given the whole file again, and crash or wait for ever.
     """
     if process_count() == 1 or set(arguments) & set(ALONE):
         return arguments
-    return ["--numprocesses", str(process_count()), "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
+    together = ["--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart=0"]
+    return ["--numprocesses", str(process_count()), *together, *arguments]
 
 
 def one_thread_each() -> dict[str, str]:
