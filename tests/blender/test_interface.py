@@ -227,8 +227,7 @@ def test_the_pie_menu_has_eight_operators_of_the_mode(mode):
 WITHOUT_UNDO = {
     *(f"add_{kind}_preset" for kind in PRESET_KINDS),
     "cancel_job", "dismiss_failure", "preview", "show_eigenskin_components", "show_reachable",
-    "show_segments", "export_character", "save_eigenskin_table", "save_slider_table", "save_helper_table",
-    "save_weight_table",
+    "show_segments", "export_character", "save_slider_table", "save_helper_table", "save_weight_table",
 }  # fmt: skip
 
 

@@ -333,6 +333,8 @@ class SKINNING_OT_save_eigenskin_table(Checked, SavesFile, bpy.types.Operator):
 
     bl_idname = "skinning.save_eigenskin_table"
     bl_label = "Save EigenSkin Table"
+    # The mesh gets an attribute for the exporter.
+    bl_options = {"REGISTER", "UNDO"}
 
     filename_ext = ".bin"
     filter_glob: StringProperty(default="*.bin", options={"HIDDEN"})
