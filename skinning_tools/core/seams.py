@@ -4,9 +4,12 @@
 from collections.abc import Iterable
 
 import numpy as np
+from scipy import sparse
 
 # Of the diagonal: vertices of a seam that are farther apart leave a gap that shows.
 _GAP = 1e-3
+# Weights of a vertex that differ by less in all differ by rounding.
+_ALIKE = 1e-5
 
 
 def by_place(rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -25,6 +28,25 @@ def seam_edges(rest: np.ndarray) -> np.ndarray:
 def with_seams(rest: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """``edges`` (E, 2) and those of ``seam_edges``."""
     return np.concatenate([edges, seam_edges(rest)])
+
+
+def sewn_vertices(rest: np.ndarray, border: np.ndarray, weights: sparse.csr_matrix) -> np.ndarray:
+    """(N,) the vertex that stands for each: of those on the ``border`` (N,) bool that are at one place of ``rest``
+    (N, 3) and that bones move alike, by their rows of ``weights`` (N, P), the first; else itself.
+
+    Vertices that are no border, as of two layers that touch, belong to no seam; nor do those that bones move apart.
+    """
+    first, left = np.arange(len(rest)), np.flatnonzero(border)
+    while len(left):
+        order, same = by_place(rest[left])
+        starts = np.flatnonzero(np.concatenate([[True], ~same]))
+        left = left[order]
+        leaders = np.repeat(left[starts], np.diff([*starts, len(left)]))
+        alike = np.asarray(abs(weights[left] - weights[leaders]).sum(axis=1)).ravel() < _ALIKE
+        first[left[alike]] = leaders[alike]
+        # Among the others, each place has another leader.
+        left = left[~alike]
+    return first
 
 
 def torn_seams(rest: np.ndarray, edges: np.ndarray, frames: Iterable[np.ndarray]) -> int:

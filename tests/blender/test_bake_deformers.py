@@ -277,7 +277,7 @@ def test_joints_turn_as_far_as_in_any_action(tube, monkeypatch):
     calm = rig.animation_data.action
 
     def noted(*given):
-        found.append((yield from joint_ranges(*given)))
+        found.append(joint_ranges(*given))
         return found[-1]
 
     monkeypatch.setattr(subject, "joint_ranges", noted)
@@ -287,18 +287,38 @@ def test_joints_turn_as_far_as_in_any_action(tube, monkeypatch):
     assert rig.animation_data.action == calm
 
 
-def test_blocked_scripts_and_seams_that_open_are_noted(tube, tmp_path):
-    """The joints turn as far as in the action, which plays otherwise where scripts may run; Corrective Smooth takes the
-    sides of a seam for borders."""
-    ob, rig = tube
+def test_the_sides_of_a_seam_are_one(tube):
+    """Corrective Smooth takes them for borders, and tears them apart; but not where it counts as whole."""
+    ob, _ = tube
+    bake()
+    whole, imitating = weights_of(ob), figures(ob).imitated
+    restore()
+    ob.modifiers["Smooth"].rest_source = "BIND"
     skinned_meshes.split(ob, range(80, 88))
+    bpy.ops.object.correctivesmooth_bind(modifier="Smooth")
+    # Bound to the vertices that there are.
+    told = drain(bake_deformers(bpy.context, ob, pose_count=24)).summary()
+    assert 'object "Arm" is split, and its target tears it open at 8 pairs of vertices' in told
+    restore()
+    ob.modifiers["Smooth"].rest_source = "ORCO"
+    bpy.ops.object.correctivesmooth_bind(modifier="Smooth")
+    told = drain(bake_deformers(bpy.context, ob, pose_count=24)).summary()
+    assert 'object "Arm" is split along seams, whose sides count as one vertex' in told
+    places = {tuple(vertex.co): groups for vertex, groups in zip(ob.data.vertices, weights_of(ob), strict=True)}
+    assert len(places) == len(whole) == len(ob.data.vertices) - 8
+    assert weights_of(ob) == [places[tuple(vertex.co)] for vertex in ob.data.vertices]
+    assert figures(ob).imitated == pytest.approx(imitating, abs=0.02)
+
+
+def test_blocked_scripts_are_noted(tube, tmp_path):
+    """The joints turn as far as in the action, which plays otherwise where scripts may run."""
+    _, rig = tube
     scenes.key_property(rig.pose.bones["Bone 1"], "rotation_quaternion", {1: (1, 0, 0, 0), 5: (0.8, 0.6, 0, 0)})
     omission_scenes.driver(rig.pose.bones["Bone 4"])
     omission_scenes.reopened(tmp_path)
     told = drain(bake_deformers(bpy.context, bpy.context.object, pose_count=8)).summary()
     assert 'object "Rig"' in told
     assert "script" in told
-    assert 'object "Arm" is split, and its target tears it open at 8 pairs of vertices' in told
 
 
 def test_a_lattice_that_follows_the_armature_is_not_harmed(tube):

@@ -250,10 +250,13 @@ def test_the_number_from_the_twist_between_limits():
     assert len(find_helpers(rig)[0].skin) == 2
 
 
-def test_the_number_from_the_action():
+def test_the_number_from_all_actions():
     _, rig = limbs.bar(joints=(2.0, 4.0))
     animate(rig, "fore.L", 130)
+    rig.animation_data.action.use_fake_user = True
+    rig.animation_data.action = None
     animate(rig, "hand.L", 40)
+    present = rig.animation_data.action
     bpy.context.scene.frame_set(7)
     before = scenes.ui_state()
     with pytest.raises(RuntimeError, match=r"60° \(hand\.L 40°\)"):
@@ -261,7 +264,7 @@ def test_the_number_from_the_action():
     add_links(all_joints=True)
     assert {helper.end: len(helper.skin) for helper in find_helpers(rig)} == {"fore.L": 3}
     assert scenes.ui_state() == before
-    assert len(bpy.data.actions) == 1
+    assert (len(bpy.data.actions), rig.animation_data.action) == (2, present)
     remove_links(all_joints=True)
     add_links("fore.L", "hand.L", threshold=np.radians(19), most=4)
     assert {helper.end: len(helper.skin) for helper in find_helpers(rig)} == {"fore.L": 4, "hand.L": 3}

@@ -9,6 +9,7 @@ import pytest
 
 from skinning_tools import command_line
 from skinning_tools.blender import actions
+from skinning_tools.blender.armatures import edit_bones_of
 from skinning_tools.features.deformers.training import save_training_set
 from tests.blender import moving_meshes, refusals, scenes, skinned_meshes
 from tests.blender.partial_scenes import cancelled_at
@@ -49,8 +50,12 @@ def played_cache(ob, path) -> list[np.ndarray]:
     return found
 
 
-def test_action_and_cache_show_the_same(tube, tmp_path):
+@pytest.mark.parametrize("last_parent", ["Bone 3", None])
+def test_action_and_cache_show_the_same(tube, tmp_path, last_parent):
+    """Also where the last bone, as a foot that follows controls, is no child of that which it is joined to."""
     ob, rig = tube
+    with edit_bones_of(bpy.context, rig) as bones:
+        bones["Bone 4"].use_connect, bones["Bone 4"].parent = False, bones.get(last_parent or "")
     present, path = rig.animation_data.action, tmp_path / "tube.pc2"
     before = scenes.ui_state()
     save(filepath=str(path))
@@ -66,6 +71,10 @@ def test_action_and_cache_show_the_same(tube, tmp_path):
     moved = [np.abs(shape - wanted[0]).max() for shape in wanted]
     assert np.abs(wanted[0] - rest).max() < 0.05
     assert min(moved[1:]) > 0.05
+    # The last ring with weights comes along with that in the middle of the bone before.
+    rings = np.array(wanted).reshape(len(wanted), -1, 8, 3).mean(axis=2)
+    lengths = np.linalg.norm(rings[:, 19] - rings[:, 14], axis=1)
+    assert lengths.max() < 1.1 * lengths[0]
 
 
 def test_the_seed_decides(tube, tmp_path):

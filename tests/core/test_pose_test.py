@@ -3,9 +3,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from skinning_tools.core.pose_test import shares_below, stretches, turns
-from skinning_tools.core.seams import torn_seams, with_seams
+from skinning_tools.core.seams import sewn_vertices, torn_seams, with_seams
 
 EDGES = np.array([[0, 1], [1, 2], [2, 3]])
 REST = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]])
@@ -54,3 +55,13 @@ def test_a_seam_opens():
     # Where an edge joins the two, nothing is split.
     assert torn_seams(rest, edges, [moved]) == 0
     assert torn_seams(REST, EDGES, [REST]) == 0
+
+
+def test_sides_of_a_seam_are_one_where_bones_move_them_alike():
+    rest = np.zeros((8, 3))
+    rest[5:7] = [1, 0, 0]
+    # At one place: two that move alike, two others that do, one between; a layer beside without a border.
+    weights = sparse.csr_matrix([[1, 0], [0, 1], [0.5, 0.5], [1, 1e-7], [0, 1], [1, 0], [1, 0], [1, 0]])
+    border = np.array([1, 1, 1, 1, 1, 1, 1, 0], bool)
+    assert sewn_vertices(rest, border, weights).tolist() == [0, 1, 2, 0, 1, 5, 5, 7]
+    assert sewn_vertices(rest, ~border, weights).tolist() == list(range(8))

@@ -41,7 +41,8 @@ class NearbyWeights:
         count = len(points)
         ones = np.ones(2 * len(edges))
         around = sparse.coo_matrix((ones, (edges.T.ravel(), edges[:, ::-1].T.ravel())), shape=(count, count)).tocsr()
-        around = around + sparse.eye(count)
+        # An edge may be there twice, once for each side of a seam.
+        around = (around + sparse.eye(count)).astype(bool).astype(float)
         self._means = (sparse.diags(1.0 / np.asarray(around.sum(axis=1)).ravel()) @ around).tocsr()
 
     def choose(self, motion: np.ndarray, present: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:

@@ -69,10 +69,10 @@ def bake_deformers(context: bpy.types.Context, active: bpy.types.Object | None, 
     posing = poses_of(context, subject, settings.pose_count + tests, settings.seed)
     poses = yield from background.part_of(posing, 0.0, 0.3)
     _check_effect(subject, poses)
-    locked, edges = locked_bones(mesh, subject.names), mesh_edges(mesh.data)
+    locked, edges = locked_bones(mesh, subject.names), subject.place[mesh_edges(mesh.data)]
     solving = background.run_in_worker(partial(_imitation, subject, poses, settings, edges, locked))
     found = yield from background.part_of(solving, 0.3, 0.9)
-    solution = _solution(subject, found)
+    solution = _solution(subject, poses, found)
     measuring = _imitated(context, subject, poses, solution, settings.pose_count)
     share, trained = yield from background.part_of(measuring, 0.9, 1.0, "Measuring")
     if share <= 0:
@@ -80,7 +80,7 @@ def bake_deformers(context: bpy.types.Context, active: bpy.types.Object | None, 
             f"No weights bring {object_label(mesh)} closer to what {teacher.what} makes of it. Allow more influences, "
             "or add helper bones"
         )
-    check_unchanged(mesh, len(poses.rest))
+    check_unchanged(mesh, len(subject.place))
     record = BakeFigures(
         what=teacher.what,
         armature=subject.armature.name,
@@ -94,7 +94,7 @@ def bake_deformers(context: bpy.types.Context, active: bpy.types.Object | None, 
     )
     with put_back_on_failure(context, [mesh], subject.armature):
         _write(context, subject, solution, record)
-    torn = seam_notes(mesh, poses.frames)
+    torn = seam_notes(mesh, (shape[subject.place] for shape in poses.frames))
     remarks = (*_remarks(subject, record, settings), *torn, *poses.notes, *notes_on_users(mesh))
     return BakedDeformers(mesh.name, len(solution.rows), record, remarks, time.perf_counter() - begin)
 
@@ -113,10 +113,9 @@ def _imitation(
         poses.rest,
         edges,
         poses.frames[: settings.pose_count],
-        subject.skeleton,
+        poses.skeleton,
         poses.turns[: settings.pose_count],
-        subject.weights.bones,
-        subject.weights.weights,
+        *subject.influences,
         max_influences=settings.max_influences,
         helper_count=settings.helper_bones,
         locked_bones=locked,
@@ -124,7 +123,7 @@ def _imitation(
     )
 
 
-def _solution(subject: Subject, found: "Imitation") -> _Solution:
+def _solution(subject: Subject, poses: Poses, found: "Imitation") -> _Solution:
     """The helpers that move vertices, and the weights with these alone."""
     own, before = len(subject.names), subject.weights
     used = np.bincount(found.bones[found.weights > 0], minlength=own + len(found.helpers))[own:]
@@ -133,14 +132,15 @@ def _solution(subject: Subject, found: "Imitation") -> _Solution:
     place[:own] = np.arange(own)
     place[own + kept] = own + np.arange(len(kept))
     helpers = rounded([found.helpers[index] for index in kept.tolist()])
-    plan = plan_driven_bones(subject.armature, [subject.mesh], subject.names, subject.skeleton.parents, helpers)
+    plan = plan_driven_bones(subject.armature, [subject.mesh], subject.names, poses.skeleton.parents, helpers)
     skin = replace(
         before,
         names=(*subject.names, *plan.names),
         locked=np.concatenate([before.locked, np.zeros(len(plan.names), bool)]),
     )
-    rows = np.flatnonzero(found.changed)
-    return _Solution(helpers, plan, skin, rows, place[found.bones[rows]], found.weights[rows])
+    rows = np.flatnonzero(found.changed[subject.place])
+    solved = subject.place[rows]
+    return _Solution(helpers, plan, skin, rows, place[found.bones[solved]], found.weights[solved])
 
 
 def _write(context: bpy.types.Context, subject: Subject, solution: _Solution, record: BakeFigures) -> None:
@@ -172,10 +172,10 @@ def _check_effect(subject: Subject, poses: Poses) -> None:
     from ...core.deform import skin_frame
     from ...core.imitation.skeleton import posed
 
-    size, weights = np.linalg.norm(np.ptp(poses.rest, axis=0)), subject.weights
+    size = np.linalg.norm(np.ptp(poses.rest, axis=0))
     for turns, wanted in zip(poses.turns, poses.frames, strict=True):
-        motion = posed(subject.skeleton, turns[None])[0]
-        apart = skin_frame(poses.rest, weights.bones, weights.weights, motion) - wanted
+        motion = posed(poses.skeleton, turns[None])[0]
+        apart = skin_frame(poses.rest, *subject.influences, motion) - wanted
         if np.sqrt((apart**2).sum(axis=1).mean()) > _NO_EFFECT * size:
             return
     raise BadScene(
@@ -192,16 +192,16 @@ def _imitated(
     from ...core.imitation.driven_helpers import helper_motion
     from ...core.imitation.skeleton import posed
 
-    plan, weights, sums = solution.plan, subject.weights, np.zeros((2, 2))
+    plan, sums = solution.plan, np.zeros((2, 2))
     added = [(spec.name, np.asarray(spec.matrix)) for spec, _ in plan.specs if spec.name in plan.names]
-    motion = posed(subject.skeleton, poses.turns)
+    motion = posed(poses.skeleton, poses.turns)
     everything = np.concatenate([motion, helper_motion(solution.helpers, poses.turns, motion)], axis=1)
     with posed_rig(context, subject.teacher, subject.names, added) as rig, plain(rig) as probe:
         solution.write(probe)
         for row, (each, wanted) in enumerate(zip(motion, poses.frames, strict=True)):
             part = int(row < pose_count)
-            sums[part, 0] += ((rig.shape(everything[row]) - wanted) ** 2).sum()
-            sums[part, 1] += ((skin_frame(poses.rest, weights.bones, weights.weights, each) - wanted) ** 2).sum()
+            sums[part, 0] += ((rig.shape(everything[row])[subject.places] - wanted) ** 2).sum()
+            sums[part, 1] += ((skin_frame(poses.rest, *subject.influences, each) - wanted) ** 2).sum()
             yield (row + 1) / len(motion), ""
     left = np.sqrt(sums[:, 0] / np.maximum(sums[:, 1], 1e-300))
     return float(1.0 - left[0]), float(1.0 - left[1])

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...blender import background
-from ...blender.bone_weights import BoneWeights
 from .posed_rig import PosedRig
 
 if TYPE_CHECKING:
@@ -26,32 +25,28 @@ def made_poses(
     played: np.ndarray,
     count: int,
     seed: int,
-    before: BoneWeights,
+    influences: tuple[np.ndarray, np.ndarray],
 ) -> "background.Steps[tuple[np.ndarray, np.ndarray, np.ndarray, int]]":
-    """Generator: the shape (N, 3) at rest, in the armature's space; turns (F, P, 4) and shapes (F, N, 3) of ``count``
+    """Generator: the shape (W, 3) at rest, in the armature's space; turns (F, P, 4) and shapes (F, W, 3) of ``count``
     poses; and how many of these were made milder because the mesh penetrated itself.
 
-    ranges, played: see ``joint_ranges``; before: weights.
+    ranges, played: see ``joint_ranges``; influences: bones and weights (W, K) of the rig's vertices.
     """
     from ...core.imitation.skeleton import posed, random_turns, scaled
     from ...core.strongest import strongest_bones
 
-    to_armature = rig.to_armature
-    back = np.linalg.inv(to_armature)
     still = rig.shape(np.tile(np.eye(4)[:3], (len(skeleton), 1, 1)))
     at_rest, _ = rig.depths()
     allowed = _DEEP
     for motion in played[:: max(len(played) // _LOOKED_AT, 1)]:
-        full = np.tile(np.eye(4), (len(motion), 1, 1))
-        full[:, :3] = motion
-        rig.shape((to_armature @ full @ back)[:, :3])
+        rig.shape(motion)
         allowed = max(allowed, float((rig.depths()[0] - at_rest).max(initial=0.0)))
         yield 0.0, ""
     rng = np.random.default_rng(seed)
     turns, frames = np.empty((count, len(skeleton), 4)), np.empty((count, *still.shape))
     shrunk = 0
     movable = skeleton.parents >= 0
-    moved_by = strongest_bones(before.bones, before.weights)
+    moved_by = strongest_bones(*influences)
     for row in range(count):
         drawn = random_turns(ranges, rng)
         drawn[~movable] = [1.0, 0.0, 0.0, 0.0]

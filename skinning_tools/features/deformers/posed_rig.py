@@ -20,6 +20,7 @@ from ...blender.attributes import read_attribute
 from ...blender.data_blocks import clear_shape_keys, is_alive
 from ...blender.object_transform import set_parent_type
 from ...blender.preconditions import object_label, unmet
+from ...blender.seams import sew
 from ...blender.skin_reader import armature_modifier, rest_positions
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.errors import BadMesh
@@ -111,15 +112,22 @@ def check_memory(mesh_object: bpy.types.Object, pose_count: int) -> None:
 
 @contextmanager
 def posed_rig(
-    context: bpy.types.Context, teacher: Teacher, names: Sequence[str], added: Sequence[tuple[str, np.ndarray]] = ()
+    context: bpy.types.Context,
+    teacher: Teacher,
+    names: Sequence[str],
+    added: Sequence[tuple[str, np.ndarray]] = (),
+    seams: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Iterator[PosedRig]:
-    """A PosedRig with the bones ``names`` of the armature, and others ``added`` (name, rest matrix (4, 4)).
+    """A PosedRig with the bones ``names`` of the armature, and others ``added`` (name, rest matrix (4, 4)). With
+    ``seams``, as of ``sewn_places``, its mesh has one vertex for each place.
 
     With ``added``, which may be empty, the mesh has no modifier but a plain Armature modifier.
     """
     with ExitStack() as undo:
         bare = _bare_armature(context, teacher.armature, names, added, undo)
         mesh = _mesh_copy(teacher, bare, undo)
+        if seams is not None:
+            sew(mesh.data, *seams)
         copies = {teacher.armature: bare, teacher.mesh: mesh}
         _copy_followers(copies, teacher.armature, undo)
         scene = undo.enter_context(temporary_scene(context.scene, list(copies.values())))

@@ -49,6 +49,8 @@ _OTHER_VERTICES = {
     "WELD",
     "WIREFRAME",
 }
+# What modifiers have that are bound to a mesh, or hooks to some of its vertices.
+_BOUND = ("is_bind", "is_bound", "vertex_indices")
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,12 @@ class Teacher:
     names: tuple[str, ...]
     preserves: bool
     centers: bool
+
+    @property
+    def by_index(self) -> bool:
+        """Whether a modifier knows the vertices by their numbers, so that none of them may go."""
+        modifiers = (self.mesh.modifiers[name] for name in self.names)
+        return any(any(getattr(each, name, ()) for name in _BOUND) for each in modifiers)
 
     @property
     def what(self) -> str:

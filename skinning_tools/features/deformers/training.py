@@ -20,6 +20,7 @@ from ...blender.point_cache import CACHE, point_cache
 from ...blender.pose_keys import key_transforms
 from ...blender.written_files import claim_named
 from ...core.errors import BadScene
+from ...core.quaternions import from_matrices
 from .settings import TrainingSettings
 from .subject import check_bakeable, poses_of, subject_of
 
@@ -70,6 +71,8 @@ def save_training_set(
     Action and file begin with the rest pose, at frame 1. Raises SkinningError, and then leaves nothing.
     """
     begin, settings = time.perf_counter(), TrainingSettings(**given)
+    from ...core.imitation.skeleton import posed
+
     target = claim_named(filepath, CACHE, _ENDING)
     teacher, count = check_bakeable(context, active), settings.pose_count
     subject = subject_of(teacher, count)
@@ -77,21 +80,22 @@ def save_training_set(
     _check_free(armature, names)
     posing = poses_of(context, subject, count, settings.seed)
     poses = yield from background.part_of(posing, 0.0, 0.95)
-    still = np.tile([1.0, 0.0, 0.0, 0.0], (1, len(names), 1))
+    still = np.tile(np.eye(4)[:3], (1, len(names), 1, 1))
+    motion = np.concatenate([still, posed(poses.skeleton, poses.turns)])
     back = np.linalg.inv(poses.to_armature)
     owner = {"mesh": mesh.name, "armature": armature.name, "seed": settings.seed}
-    with point_cache(target, owner, len(poses.rest), count + 1) as write:
+    with point_cache(target, owner, len(subject.place), count + 1) as write:
         for shape in (poses.still, *poses.frames):
-            write(shape @ back[:3, :3].T + back[:3, 3])
+            write(shape[subject.place] @ back[:3, :3].T + back[:3, 3])
     # Last, since nothing after it fails.
-    action = _write_action(context, armature, f"{mesh.name}_training", names, np.concatenate([still, poses.turns]))
+    action = _write_action(context, armature, f"{mesh.name}_training", names, motion)
     return TrainingSet(
         mesh.name,
         armature.name,
         action.name,
         teacher.what,
         count,
-        len(poses.rest),
+        len(subject.place),
         poses.shrunk,
         target.path,
         poses.notes,
@@ -129,9 +133,9 @@ def _with_parents(bone: bpy.types.Bone) -> list[bpy.types.Bone]:
 
 
 def _write_action(
-    context: bpy.types.Context, armature: bpy.types.Object, name: str, names: Sequence[str], turns: np.ndarray
+    context: bpy.types.Context, armature: bpy.types.Object, name: str, names: Sequence[str], motion: np.ndarray
 ) -> bpy.types.Action:
-    """An action with the turns (F, P, 4) of the bones against their parents; their other parents are at rest."""
+    """An action with the motion (F, P, 3, 4) of the bones from rest; their other parents follow those above."""
     copy = armature.copy()
     try:
         copy.animation_data_clear()
@@ -140,16 +144,28 @@ def _write_action(
         action[MADE_POSES] = True
         container = actions.curve_container(copy)
         assert container is not None
-        times = actions.key_times(context.scene, _FIRST + np.arange(len(turns), dtype=np.float64))
-        place = {each: index for index, each in enumerate(names)}
-        moved = dict.fromkeys(bone.name for each in names for bone in _with_parents(armature.data.bones[each]))
-        still = np.tile([1.0, 0.0, 0.0, 0.0], (len(turns), 1))
-        zero = np.zeros((len(turns), 3))
-        for each in moved:
-            rotation = turns[:, place[each]] if each in place else still
-            key_transforms(copy, container, each, zero, rotation, zero + 1.0, times)
+        times = actions.key_times(context.scene, _FIRST + np.arange(len(motion), dtype=np.float64))
+        for each, basis in _local(armature, names, motion).items():
+            ones = np.ones((len(basis), 3))
+            key_transforms(copy, container, each, basis[:, :3, 3], from_matrices(basis[:, :3, :3]), ones, times)
         if hasattr(action, "slots"):
             action.slots[0].name_display = armature.name
     finally:
         bpy.data.objects.remove(copy)
     return action
+
+
+def _local(armature: bpy.types.Object, names: Sequence[str], motion: np.ndarray) -> dict[str, np.ndarray]:
+    """(F, 4, 4) by name, parents first: the bones, and those above them, each against its parent."""
+    concerned = {bone for name in names for bone in _with_parents(armature.data.bones[name])}
+    full = np.tile(np.eye(4), (*motion.shape[:2], 1, 1))
+    full[..., :3, :] = motion
+    given = dict(zip(names, full.swapaxes(0, 1), strict=True))
+    moved: dict[str, np.ndarray] = {}
+    found: dict[str, np.ndarray] = {}
+    for bone in sorted(concerned, key=lambda each: len(each.parent_recursive)):
+        above = moved[bone.parent.name] if bone.parent is not None else np.eye(4)
+        moved[bone.name] = given.get(bone.name, np.broadcast_to(above, full[:, 0].shape))
+        rest = np.array(bone.matrix_local, dtype=np.float64)
+        found[bone.name] = np.linalg.inv(rest) @ np.linalg.inv(above) @ moved[bone.name] @ rest
+    return found

@@ -87,7 +87,7 @@ def add_links(
             f"No joint moves through more than {most:.0f}° ({angles}). Lower the threshold, or set Count to add links "
             "in any case"
             if angles
-            else f"No joint moves through more than {most:.0f}°, judging by their rotation limits and the action. "
+            else f"No joint moves through more than {most:.0f}°, judging by their rotation limits and the actions. "
             "Select the joints to link, or limit the rotations of their bones"
         )
     concerned = [each for each in shared if any(each.has_weights((joint.start, joint.end)) for joint in counts)]

@@ -1,91 +1,48 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far joints move: between the limits of their bones, or else within the armature's animation."""
+"""How far joints move: between the limits of their bones, or else within the armature's actions."""
 
 import bpy
 import numpy as np
 
 from ...blender import background
-from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.helper_bones.link_rig import Joint
 from ...blender.helper_bones.records import TWIST, find_helpers
-from ...blender.temporary_scene import evaluate_frame, temporary_scene
+from ...blender.joint_motion import Moment, moments_of, played_motion, rotation_limits, spread
 
 # Largest number of frames to sample for a joint's range.
 _MOST_FRAMES = 500
 
 
 def limited_range(armature: bpy.types.Object, joint: Joint) -> float | None:
-    """The range within the limits of a joint's end bone, of a Limit Rotation constraint or else of IK; None without
-    limits."""
+    """The range within the limits of a joint's end bone; None without limits."""
     from ...core.binding.links import range_of_limits
 
-    bone = armature.pose.bones[joint.end]
-    ranges = next((found for found in map(_constraint_limits, bone.constraints) if found), None) or _ik_limits(bone)
-    if ranges is None:
+    limits = rotation_limits(armature.pose.bones[joint.end], locks_suffice=False)
+    if limits is None:
         return None
-    lowest, highest = np.array(ranges).T
+    lowest, highest = np.where(np.isnan(limits), [-np.pi, np.pi], limits).T
     if joint.kind == TWIST:
         # Only Y counts.
         lowest, highest = lowest * [0, 1, 0], highest * [0, 1, 0]
     return range_of_limits(lowest, highest)
 
 
-def _constraint_limits(constraint: bpy.types.LimitRotationConstraint) -> list[tuple[float, float]] | None:
-    """The limits (least, most) by axis."""
-    if constraint.type != "LIMIT_ROTATION" or not constraint.enabled or constraint.influence == 0:
-        return None
-    if constraint.owner_space != "LOCAL" or not any(getattr(constraint, f"use_limit_{axis}") for axis in "xyz"):
-        return None
-    return [
-        (getattr(constraint, f"min_{axis}"), getattr(constraint, f"max_{axis}"))
-        if getattr(constraint, f"use_limit_{axis}")
-        else (-np.pi, np.pi)
-        for axis in "xyz"
-    ]
-
-
-def _ik_limits(bone: bpy.types.PoseBone) -> list[tuple[float, float]] | None:
-    if not any(getattr(bone, f"use_ik_limit_{axis}") for axis in "xyz"):
-        return None
-    ranges = []
-    for axis in "xyz":
-        locked, limited = getattr(bone, f"lock_ik_{axis}"), getattr(bone, f"use_ik_limit_{axis}")
-        limits = (getattr(bone, f"ik_min_{axis}"), getattr(bone, f"ik_max_{axis}")) if limited else (-np.pi, np.pi)
-        ranges.append((0.0, 0.0) if locked else limits)
-    return ranges
-
-
 def animated_ranges(
     context: bpy.types.Context, armature: bpy.types.Object, joints: list[Joint]
 ) -> background.Steps[tuple[dict[Joint, float], tuple]]:
-    """Generator: the range of each joint over the armature's animation, {} without one; and notes on what Blender left
-    out."""
-    frames = _frames(context.scene, armature)
-    if not frames:
+    """Generator: the range of each joint over the armature's actions, or else over what moves it without any, {} where
+    nothing does; and notes on what Blender left out."""
+    moments = moments_of(armature, _MOST_FRAMES) or _without_actions(context.scene, armature)
+    if not moments:
         return {}, ()
-    omissions = Omissions(context, [], frames, [armature])
     names = list(dict.fromkeys(name for joint in joints for name in (joint.start, joint.end)))
-    poses = []
-    with temporary_scene(context.scene, [armature]) as scene:
-        hidden = armature.hide_viewport
-        armature.hide_viewport = False
-        try:
-            for done, frame in enumerate(frames):
-                depsgraph = evaluate_frame(scene, frame)
-                evaluated = armature.evaluated_get(depsgraph)
-                poses.append([np.array(evaluated.pose.bones[name].matrix) for name in names])
-                yield 0.1 + 0.4 * done / len(frames), "Looking for the joints' range"
-            omissions.look_at_drivers(depsgraph)
-        finally:
-            armature.hide_viewport = hidden
-    rest = np.array([np.array(armature.data.bones[name].matrix_local) for name in names], dtype=np.float64)
-    moved = np.array(poses, dtype=np.float64) @ np.linalg.inv(rest)
-    order = {name: index for index, name in enumerate(names)}
-    ranges = {
-        joint: _range_between(joint, moved[:, order[joint.start]], moved[:, order[joint.end]], rest[order[joint.start]])
-        for joint in joints
-    }
-    return ranges, texts_of(omissions.finish())
+    looking = played_motion(context, armature, names, moments)
+    motion, notes = yield from background.part_of(looking, 0.1, 0.5)
+    moved = dict(zip(names, motion.swapaxes(0, 1), strict=True))
+    rest = {name: np.array(armature.data.bones[name].matrix_local, dtype=np.float64) for name in names}
+    return {
+        joint: _range_between(joint, moved[joint.start], moved[joint.end], rest[joint.start]) for joint in joints
+    }, notes
 
 
 def _range_between(joint: Joint, start: np.ndarray, end: np.ndarray, rest: np.ndarray) -> float:
@@ -100,18 +57,12 @@ def _range_between(joint: Joint, start: np.ndarray, end: np.ndarray, rest: np.nd
     return range_of_turns(swing_and_twist(relative, rest[:3, 1])[1] if joint.kind == TWIST else relative)
 
 
-def _frames(scene: bpy.types.Scene, armature: bpy.types.Object) -> list[int]:
-    """Frames at which an armature that is animated is looked at: its action's, else the scene's; none where nothing
-    moves it."""
+def _without_actions(scene: bpy.types.Scene, armature: bpy.types.Object) -> list[Moment]:
+    """The frames of the scene where drivers, tracks or constraints move the armature."""
     animation = armature.animation_data
-    if animation is not None and animation.action is not None:
-        first, last = animation.action.frame_range
-    elif (animation is not None and (animation.nla_tracks or animation.drivers)) or _is_constrained(armature):
-        first, last = scene.frame_start, scene.frame_end
-    else:
-        return []
-    number = int(last) - int(first) + 1
-    return np.unique(np.linspace(int(first), int(last), max(min(number, _MOST_FRAMES), 1)).round()).astype(int).tolist()
+    if (animation is not None and (animation.nla_tracks or animation.drivers)) or _is_constrained(armature):
+        return [(None, number) for number in spread(range(scene.frame_start, scene.frame_end + 1), _MOST_FRAMES)]
+    return []
 
 
 def _is_constrained(armature: bpy.types.Object) -> bool:

@@ -8,6 +8,7 @@ from skinning_tools.core.errors import BadSettings
 from skinning_tools.core.imitation.skeleton import (
     Ranges,
     Skeleton,
+    joined_by_skin,
     of_vectors,
     posed,
     random_turns,
@@ -46,6 +47,27 @@ def test_turns_stay_within_their_ranges_even_if_these_exclude_rest(euler):
     assert (angles <= high + 1e-9).all()
     # Rest is not within the second.
     assert np.linalg.norm(angles[:, 1], axis=1).min() > 0.5
+
+
+@pytest.mark.parametrize("above", [-1, 0])
+@pytest.mark.parametrize("stretched", [False, True])
+def test_a_foot_hangs_from_the_bone_that_it_stays_at(above, stretched):
+    """Of a chain of bones with two vertices each, the last is a foot that follows a control beside the chain."""
+    whole = chain()
+    cut = Skeleton(np.array([-1, 0, 1, above]), whole.rest)
+    points = np.repeat(whole.rest[:, :3, 3], 2, axis=0) + np.tile([[0.1, 0, 0], [0.9, 0, 0]], (4, 1))
+    bones = np.array([[0, 0], [0, 1], [1, 0], [1, 2], [2, 1], [2, 3], [3, 2], [3, 3]])
+    skin = points, bones, np.tile([0.7, 0.3], (8, 1))
+    motion = posed(whole, of_vectors(np.random.default_rng(1).uniform(-0.8, 0.8, (9, 4, 3))))
+    if stretched:
+        # The foot goes where no bone of the chain carries it.
+        motion[:, 3, :, 3] += np.random.default_rng(2).normal(size=(9, 3))
+    joined = joined_by_skin(cut, *skin, motion).parents
+    assert joined.tolist() == [-1, 0, 1, 0 if stretched and above == 0 else 2]
+    # Without actions, only what hangs from nothing is joined.
+    assert joined_by_skin(cut, *skin, motion[:0]).parents[3] == (2 if above < 0 else 0)
+    # And without common skin, nothing.
+    assert joined_by_skin(cut, points, np.arange(8)[:, None] // 2, np.ones((8, 1)), motion).parents[3] == above
 
 
 def _euler(matrices: np.ndarray) -> np.ndarray:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How far joints turn: the limits of their bones, and the bones' motion in all actions of an armature."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import bpy
+import numpy as np
+
+from . import background
+from .animation.clips import Clip, clips_of, playing
+from .animation.omissions import Omissions, texts_of
+from .temporary_scene import evaluate_frame, temporary_scene
+
+# Of each action, at least so many frames are looked at.
+_LEAST_FRAMES = 12
+
+# A clip, None for what the armature plays now, and a frame.
+Moment = tuple[Clip | None, int]
+
+
+def rotation_limits(bone: bpy.types.PoseBone, locks_suffice: bool = True) -> np.ndarray | None:
+    """(3, 2) the least and the most angle about each axis, of a Limit Rotation constraint in local space or else of
+    inverse kinematics, NaN where there is none; None without limits. locks_suffice: axes that are locked for inverse
+    kinematics are limits even where no other axis has any."""
+    for constraint in bone.constraints:
+        if constraint.type != "LIMIT_ROTATION" or not constraint.enabled or constraint.influence == 0:
+            continue
+        if constraint.owner_space == "LOCAL" and any(getattr(constraint, f"use_limit_{axis}") for axis in "xyz"):
+            return np.array([
+                (getattr(constraint, f"min_{axis}"), getattr(constraint, f"max_{axis}"))
+                if getattr(constraint, f"use_limit_{axis}")
+                else (np.nan, np.nan)
+                for axis in "xyz"
+            ])  # fmt: skip
+    kinds = ("use_ik_limit", "lock_ik") if locks_suffice else ("use_ik_limit",)
+    if not any(getattr(bone, f"{kind}_{axis}") for axis in "xyz" for kind in kinds):
+        return None
+    rows = []
+    for axis in "xyz":
+        if getattr(bone, f"lock_ik_{axis}"):
+            rows.append((0.0, 0.0))
+        elif getattr(bone, f"use_ik_limit_{axis}"):
+            rows.append((getattr(bone, f"ik_min_{axis}"), getattr(bone, f"ik_max_{axis}")))
+        else:
+            rows.append((np.nan, np.nan))
+    return np.array(rows)
+
+
+def moments_of(armature: bpy.types.Object, most: int) -> list[Moment]:
+    """Frames of all actions of the armature, up to about ``most``, and some of each."""
+    clips = clips_of(armature)
+    share = max(most // max(len(clips), 1), _LEAST_FRAMES)
+    return [(clip, number) for clip in clips for number in spread(clip.numbers, share)]
+
+
+def spread(numbers: range, most: int) -> list[int]:
+    """Up to ``most`` of the frames, from the first to the last."""
+    return [numbers[place] for place in np.unique(np.linspace(0, len(numbers) - 1, most).round().astype(int))]
+
+
+def played_motion(
+    context: bpy.types.Context, armature: bpy.types.Object, names: Sequence[str], moments: Sequence[Moment]
+) -> background.Steps[tuple[np.ndarray, tuple[str, ...]]]:
+    """Generator: the motion (F, P, 4, 4) of the bones ``names`` from rest, in the armature's space, at the ``moments``;
+    and notes on what Blender left out."""
+    if not moments:
+        return np.zeros((0, len(names), 4, 4)), ()
+    keyed = sorted(frozenset().union(*(clip.bones for clip, _ in moments if clip is not None)))
+    omissions = Omissions(context, [], sorted({number for _, number in moments}), [armature])
+    poses, hidden = [], armature.hide_viewport
+    with temporary_scene(context.scene, [armature]) as scene:
+        try:
+            armature.hide_viewport = False
+            for done, (clip, number) in enumerate(moments):
+                # Left before each yield: the user sees what the armature plays.
+                with playing(armature, clip, reset=keyed) if clip is not None else nullcontext():
+                    depsgraph = evaluate_frame(scene, number)
+                    evaluated = armature.evaluated_get(depsgraph)
+                    poses.append([np.array(evaluated.pose.bones[name].matrix) for name in names])
+                    if done + 1 == len(moments):
+                        omissions.look_at_drivers(depsgraph)
+                yield done / len(moments), "Looking at the actions"
+        finally:
+            armature.hide_viewport = hidden
+    rest = np.array([np.array(armature.data.bones[name].matrix_local) for name in names], dtype=np.float64)
+    return np.array(poses, dtype=np.float64) @ np.linalg.inv(rest), texts_of(omissions.finish())
