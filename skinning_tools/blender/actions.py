@@ -229,6 +229,32 @@ def strip_curves(animation: bpy.types.AnimData) -> list:
     return [curve for strip in strips for container in strip_containers(strip) for curve in container.fcurves]
 
 
+def own_strips(owner: bpy.types.ID) -> list[bpy.types.NlaStrip]:
+    """The NLA strips of ``owner`` that play an action, in groups of strips, too; not those of a library's tracks."""
+    tracks = owner.animation_data.nla_tracks if owner.animation_data is not None else ()
+    waiting = [strip for track in tracks if not track.is_override_data for strip in track.strips]
+    found = []
+    while waiting:
+        strip = waiting.pop(0)
+        waiting += strip.strips
+        if strip.action is not None:
+            found.append(strip)
+    return found
+
+
+def strip_slot(strip: bpy.types.NlaStrip) -> int:
+    """The handle of the slot that the strip plays; 0 in Blender before 4.4, and without a slot."""
+    slot = getattr(strip, "action_slot", None)
+    return int(slot.handle) if slot is not None else 0
+
+
+def set_strip_action(strip: bpy.types.NlaStrip, action: bpy.types.Action, slot: int) -> None:
+    """Let the strip play the action's slot of that handle, if any, in the same place."""
+    strip.action = action
+    if slot:
+        strip.action_slot = next(each for each in action.slots if each.handle == slot)
+
+
 def strip_containers(strip: bpy.types.NlaStrip) -> list:
     """The containers of the curves that an NLA strip plays."""
     action = strip.action

@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
+from . import actions
 from .armatures import bones_edited, remove_bones, remove_if_empty
 from .control_points import read_positions, stored_shapes
 from .data_blocks import clear_shape_keys, is_alive
@@ -24,19 +25,22 @@ _JOINING = "use_connect", "use_inherit_rotation", "inherit_scale", "use_local_lo
 
 @dataclass(frozen=True, eq=False)
 class _Played:
-    """What plays a data-block: its action with the slot, None without animation data. kept: whether the action has a
-    fake user."""
+    """What plays a data-block: its action with the slot, None without animation data; strips: those of its tracks, with
+    theirs. kept: whether each of these actions has a fake user."""
 
     owner: bpy.types.ID
     played: tuple[Any, ...] | None
-    kept: bool
+    strips: tuple[tuple[Any, ...], ...]
+    kept: dict[bpy.types.Action, bool]
 
     @classmethod
     def of(cls, owner: bpy.types.ID) -> "_Played":
         animation = owner.animation_data
         action = animation.action if animation is not None else None
         played = None if animation is None else (action, getattr(animation, "action_slot", None))
-        return cls(owner, played, action is not None and action.use_fake_user)
+        strips = tuple((each, each.action, actions.strip_slot(each)) for each in actions.own_strips(owner))
+        everything = {action, *(each for _, each, _ in strips)} - {None}
+        return cls(owner, played, strips, {each: each.use_fake_user for each in everything})
 
     def put_back(self) -> None:
         animation = self.owner.animation_data
@@ -45,8 +49,12 @@ class _Played:
             animation.action = action
             if slot is not None:
                 animation.action_slot = slot
-        if action is not None:
-            action.use_fake_user = self.kept
+        for strip, *earlier in self.strips:
+            if strip.action != earlier[0]:
+                actions.set_strip_action(strip, *earlier)
+        for each, kept in self.kept.items():
+            if each.library is None:
+                each.use_fake_user = kept
         if self.played is None:
             self.owner.animation_data_clear()
 

@@ -13,7 +13,7 @@ from skinning_tools.blender import actions
 from skinning_tools.blender.animation.clips import clip_of, clips_of, playing, strip_clips
 from skinning_tools.blender.background import drain
 from skinning_tools.blender.temporary_scene import evaluate_frame
-from skinning_tools.features.partial import clips
+from skinning_tools.features.partial import clips, helpers
 from skinning_tools.features.partial.helpers import add_helper_bones
 from skinning_tools.features.partial.rest_key import NAME
 from skinning_tools.features.partial.weights import solve_weights
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("extension")
 
 solve = partial(refusals.finished, "solve_weights")
 refused = partial(refusals.refused, "solve_weights")
+PLACE = "name", "frame_start", "frame_end", "action_frame_start", "action_frame_end", "scale", "repeat", "mute"
 SLOTS = "slots" in bpy.types.Action.bl_rna.properties
 
 
@@ -231,18 +232,38 @@ def test_helper_bones_have_keys_in_each_action(rig, chosen):
         assert bpy.data.actions[name].users
 
 
-def test_helper_bones_have_keys_for_each_strip_of_an_action(rig):
+def test_helper_bones_have_keys_for_each_strip_of_an_action(rig, monkeypatch):
     ob, armature, _ = rig
-    track = armature.animation_data.nla_tracks.new()
+    animation = armature.animation_data
+    animation.action = bpy.data.actions["Bend"]
+    track = animation.nla_tracks.new()
     for number, frames in enumerate(((1, 5), (6, 12))):
         strip = track.strips.new("Part", 20 * number, bpy.data.actions["Wave"])
         strip.action_frame_start, strip.action_frame_end = frames
-    names = set(bpy.data.actions.keys())
+    aside = animation.nla_tracks.new().strips.new("Other", 1, actions.new_action(bpy.data.objects["Target"], "Other"))
+    names, places = set(bpy.data.actions.keys()), [[getattr(each, key) for key in PLACE] for each in track.strips]
+    bpy.data.actions["Wave"].use_fake_user = False
+    with monkeypatch.context() as patched:
+        patched.setattr(helpers, "forget_figures", partial(pytest.fail, "at the last step"))
+        with pytest.raises(pytest.fail.Exception, match="at the last step"):
+            drain(add_helper_bones(bpy.context, ob, bone_count=1, actions="NLA"))
+    assert [strip.action.name for strip in track.strips] == ["Wave"] * 2
+    assert not bpy.data.actions["Wave"].use_fake_user
+    assert names == set(bpy.data.actions.keys())
     result = drain(add_helper_bones(bpy.context, ob, bone_count=1, actions="NLA"))
     made = set(bpy.data.actions.keys()) - names
-    # The tracks are the user's.
-    assert [strip.action.name for strip in track.strips] == ["Wave"] * 2
-    assert any("the tracks of" in note and "choose the new actions in their strips" in note for note in result.notes)
+    # The strips play the copies of their own frames, as before; the earlier actions stay in the file.
+    assert [strip.action.name for strip in track.strips] == ["Wave_helpers", "Wave_helpers.001"]
+    assert (aside.action.name, animation.action.name) == ("Other", "Bend_helpers")
+    assert [[getattr(each, key) for key in PLACE] for each in track.strips] == places
+    assert bpy.data.actions["Wave"].use_fake_user
+    assert any('the tracks of "Rig" play the new actions' in note for note in result.notes)
+    for strip in track.strips:
+        curves = [
+            curve for bag in actions.strip_containers(strip) for curve in bag.fcurves if "HLP-" in curve.data_path
+        ]
+        numbers = {round(point.co.x) for curve in curves for point in curve.keyframe_points}
+        assert numbers == set(range(round(strip.action_frame_start), round(strip.action_frame_end) + 1))
     assert sorted(made) == ["Bend_helpers", "Twist_helpers", "Wave_helpers", "Wave_helpers.001"]
     # Kept when the file is saved.
     assert all(bpy.data.actions[name].users for name in made)

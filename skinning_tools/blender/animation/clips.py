@@ -14,7 +14,7 @@ from typing import Any
 
 import bpy
 
-from ..actions import slot_curves
+from ..actions import slot_curves, strip_slot
 from ..clip_tracks import track_strips
 from ..data_blocks import is_alive
 from ..preconditions import unmet
@@ -135,7 +135,7 @@ def strip_clips(armature: bpy.types.Object, step: int = 1) -> tuple[list[Clip], 
             if strip.blend_type != "REPLACE":
                 mixed.append(strip.name)
                 continue
-            clip = clip_of(armature, strip.action, slot=_slot_of(strip))
+            clip = clip_of(armature, strip.action, slot=strip_slot(strip))
             if clip is None:
                 continue
             first = math.ceil(strip.action_frame_start - _ON_FRAME)
@@ -143,12 +143,6 @@ def strip_clips(armature: bpy.types.Object, step: int = 1) -> tuple[list[Clip], 
             numbers = range(first, last + 1, step)
             found[clip.action, clip.slot, numbers] = Clip(clip.action, clip.slot, numbers, clip.bones)
     return list(found.values()), mixed
-
-
-def _slot_of(strip: bpy.types.NlaStrip) -> int:
-    """The handle of the slot that the strip plays; 0 in Blender before 4.4, and without a slot."""
-    slot = getattr(strip, "action_slot", None)
-    return int(slot.handle) if slot is not None else 0
 
 
 @dataclass(frozen=True)
@@ -186,7 +180,7 @@ def companions_of(armature: bpy.types.Object, clip: Clip, others: Sequence[bpy.t
             continue
         strips = track_strips(owner, tracks)
         if strips:
-            found.append(Companion(owner, strips[0].action, _slot_of(strips[0])))
+            found.append(Companion(owner, strips[0].action, strip_slot(strips[0])))
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import bpy
 import numpy as np
 
+from ...blender import actions
 from ...blender.animation.clips import Clip, clip_of, playing
 from ...blender.armatures import NewBone
 from ...blender.wording import counted
@@ -75,27 +76,47 @@ def apply_clips(
     own: bpy.types.Action | None = None,
 ) -> list[str]:
     """Add the bones, and assign the new action ``own``, or that for the armature's present one, if there is one; the
-    others stay in the file. Returns notes."""
+    others stay in the file. Strips of its tracks play the new actions, too. Returns notes."""
     present = armature.animation_data.action if armature.animation_data is not None else None
+    replaced = clip_of(armature, present) if own is not None and present is not None else None
     # Two strips may play different frames of one action, which then has two copies.
-    new = [(old.action, clip.action) for old, clip in clips.items() if old is not None and clip.action != old.action]
-    own = own or next((action for old, action in new if old == present), None)
-    for _, action in new:
-        action.use_fake_user = action != own
+    new = [(old, clip) for old, clip in clips.items() if old is not None and clip.action != old.action]
+    own = own or next((clip.action for old, clip in new if old.action == present), None)
+    for _, clip in new:
+        clip.action.use_fake_user = clip.action != own
     if own is not None:
         apply_motion(context, armature, added, own)
     else:
         add_new_bones(context, armature, added)
-    if not new:
-        return []
-    names = ", ".join(f'"{action.name}"' for _, action in new[:3])
-    said = f"keys of the helpers in {counted(len(new), 'new action')}: {names}{' and others' if len(new) > 3 else ''}"
-    notes = [said]
-    tracks = armature.animation_data.nla_tracks if armature.animation_data is not None else ()
-    played = {strip.action for track in tracks for strip in track.strips}
-    if any(old in played for old, _ in new):
-        notes.append(
-            f'the tracks of "{armature.name}" still play the actions without these keys: choose the new actions in '
-            "their strips"
-        )
+    notes = []
+    if new:
+        names = ", ".join(f'"{clip.action.name}"' for _, clip in new[:3])
+        new_action = counted(len(new), "new action")
+        notes.append(f"keys of the helpers in {new_action}: {names}{' and others' if len(new) > 3 else ''}")
+    copied = clip_of(armature, own) if replaced is not None and own is not None else None
+    if replaced is not None and copied is not None:
+        new.append((replaced, copied))
+    if _let_strips_play(armature, new):
+        notes.append(f'the tracks of "{armature.name}" play the new actions in place of the earlier ones')
     return notes
+
+
+def _let_strips_play(armature: bpy.types.Object, new: Sequence[tuple[Clip, Clip]]) -> int:
+    """Let the strips of earlier clips play the new ones, of several that which has most of a strip's frames; returns
+    how many do. The earlier actions stay in the file."""
+    count = 0
+    for strip in actions.own_strips(armature):
+        played = strip.action, actions.strip_slot(strip)
+        fitting = {_common_frames(strip, old.numbers): clip for old, clip in new if (old.action, old.slot) == played}
+        if not fitting:
+            continue
+        if strip.action.library is None:
+            strip.action.use_fake_user = True
+        clip = fitting[max(fitting)]
+        actions.set_strip_action(strip, clip.action, clip.slot)
+        count += 1
+    return count
+
+
+def _common_frames(strip: bpy.types.NlaStrip, numbers: range) -> float:
+    return min(numbers[-1], strip.action_frame_end) - max(numbers[0], strip.action_frame_start)
