@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..deform import vertex_transforms
+from ..deform import skin_frame, vertex_transforms
 from .pairs import pair_features
 from .pose_space import PoseSpace
 from .types import Examples, Rig
@@ -141,20 +141,29 @@ class ExampleErrors:
         return float(np.linalg.norm(self.after) / before) if before > 0 else 0.0
 
 
-def example_errors(rig: Rig, examples: Examples, model: EigenSkin, stretch: np.ndarray | None = None) -> ExampleErrors:
+def example_errors(
+    rig: Rig,
+    examples: Examples,
+    model: EigenSkin,
+    stretch: np.ndarray | None = None,
+    unhelped: tuple[Rig, Examples] | None = None,
+) -> ExampleErrors:
     """How close ``model`` comes to ``examples``.
 
     stretch (3, 3): from the mesh's space to the space in which distances are measured; by default the mesh's own.
+    unhelped: the rig and the examples whose plain linear blending is the error before; by default the same.
     """
+    plain_rig, plain_examples = unhelped or (rig, examples)
     count = len(examples.shapes)
     before, after, worst = np.zeros(count), np.zeros(count), np.zeros(count, int)
     largest = np.zeros(count)
     per_vertex = np.zeros((2, len(rig.rest)))
     for index, values in enumerate(model.values(examples.rotations)):
         transforms = vertex_transforms(rig.rest, rig.bones, rig.weights, examples.matrices[index])
-        plain = examples.shapes[index] - (np.einsum("nij,nj->ni", transforms[..., :3], rig.rest) + transforms[..., 3])
-        left = plain - np.einsum("nij,nj->ni", transforms[..., :3], model.displacements(values))
-        missing = np.stack([plain, left])
+        corrected = rig.rest + model.displacements(values)
+        shown = np.einsum("nij,nj->ni", transforms[..., :3], corrected) + transforms[..., 3]
+        plain = skin_frame(rig.rest, plain_rig.bones, plain_rig.weights, plain_examples.matrices[index])
+        missing = examples.shapes[index] - np.stack([plain, shown])
         distances = np.linalg.norm(missing if stretch is None else missing @ stretch.T, axis=-1)
         before[index], after[index] = np.sqrt(np.mean(distances**2, axis=1))
         worst[index] = np.argmax(distances[1])

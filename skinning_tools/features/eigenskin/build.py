@@ -20,7 +20,7 @@ from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
 from ...core.progress import Progress
 from .examples import example_items, new_bones, read_examples, read_rig
-from .half_rotation import bones_made, check_kept, plan_bones, remove_bones_of
+from .half_rotation import bones_made, check_kept, plan_bones, remove_bones_of, without_bones
 from .normal_display import note_on_display
 from .record import Record, eigenskin_record, painted_masks
 from .writer import Written, check_writable, remove_eigenskin, write_eigenskin
@@ -131,13 +131,14 @@ def build(
     painted, stretch = painted_masks(mesh_object), stretch_of(mesh_object)
     before = eigenskin_record(mesh_object)
     plan = plan_bones(mesh_object, skin, rig, examples.rotations) if half_rotation else None
+    unhelped = without_bones(mesh_object, skin, rig)
     used = [item.uid for item in example_items(skin.armature, mesh_object) if item.enabled]
 
     def work(progress: Progress) -> "tuple[EigenSkin, ExampleErrors]":
         surface = vertex_normals(skin.rest, skin.triangles) if normals else None
         helped = plan.applied(examples) if plan is not None else (rig, examples)
         model = core.build_eigenskin(*helped, chosen, painted=painted, rest_surface_normals=surface, progress=progress)
-        return model, core.example_errors(*helped, model, stretch)
+        return model, core.example_errors(*helped, model, stretch, (unhelped, examples))
 
     model, errors = yield from background.run_in_worker(work)
     check_unchanged(mesh_object, len(rig.rest))

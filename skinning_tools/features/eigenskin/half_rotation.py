@@ -7,13 +7,14 @@ weights, and may have such bones of their own.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
 
 from ...blender.armatures import check_armature, deformed_meshes
+from ...blender.bone_weights import read_bone_weights
 from ...blender.helper_bones.bones import free_names, make_helper_bones, taken_names
 from ...blender.helper_bones.link_rig import Joint, LinkPlan, constrain_links, link_specs
 from ...blender.helper_bones.records import (
@@ -147,6 +148,24 @@ def bones_made(context: bpy.types.Context, plan: HalfPlan | None) -> Iterator[tu
             constrain_links(plan.armature, each)
         plan.shared.write()
         yield numbers
+
+
+def without_bones(mesh_object: bpy.types.Object, skin: Skin, rig: "Rig") -> "Rig":
+    """The rig of a mesh with the weights that it had without its half-rotation bones."""
+    helpers = half_helpers(mesh_object)
+    if not helpers:
+        return rig
+    copy = mesh_object.copy()
+    try:
+        copy.data = mesh_object.data.copy()
+        return_weights(skin.armature, helpers, copy)
+        earlier = read_bone_weights(copy, skin.armature, skin.bone_names)
+    finally:
+        data = copy.data
+        bpy.data.objects.remove(copy)
+        if data != mesh_object.data:
+            bpy.data.meshes.remove(data)
+    return replace(rig, bones=earlier.bones, weights=earlier.weights)
 
 
 def remove_bones_of(context: bpy.types.Context, mesh_object: bpy.types.Object) -> int:
