@@ -8,7 +8,8 @@ import bpy
 
 from ..core.errors import BadPath, BadScene, BadSettings
 from .conversions import result_of
-from .data_blocks import clear_shape_keys, local_copy
+from .clip_tracks import track_name
+from .data_blocks import clear_shape_keys, cut_name, local_copy
 from .object_checks import point_cache_head
 from .preconditions import object_label
 from .records import RESERVED
@@ -41,7 +42,7 @@ def cache_clips(
     """
     if mesh.type != "MESH":
         raise BadScene(f"The {object_label(mesh)} is not a mesh. Name the mesh that the cache files are of")
-    names = [path.stem for path in paths]
+    names = [track_name(cut_name(path.stem)) for path in paths]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise BadSettings(f'Two cache files have the name "{twice}", after which their clips are called: rename one')
@@ -51,7 +52,7 @@ def cache_clips(
             raise BadPath(f"{path.name} is not a cache file, whose names end in {', '.join(ENDINGS)}")
         if not path.is_file():
             raise BadPath(f"There is no cache file {path}")
-        clip = _bare_copy(mesh, path.stem, character)
+        clip = _bare_copy(mesh, cut_name(path.stem), character)
         clips.append(clip)
         kind = _POINT_CACHES.get(path.suffix.lower())
         spans.append(_play_scene_cache(context, clip, mesh, path) if kind is None else _play_points(clip, path, kind))
@@ -93,7 +94,7 @@ def _character_of(mesh: bpy.types.Object) -> str:
 
 
 def _play_points(clip: bpy.types.Object, path: Path, kind: str) -> tuple[int, int]:
-    modifier = clip.modifiers.new(path.stem, "MESH_CACHE")
+    modifier = clip.modifiers.new("Cache", "MESH_CACHE")
     modifier.cache_format, modifier.filepath, modifier.frame_start = kind, str(path), 1
     head = point_cache_head(str(path), kind, object_label(clip))
     if head is None:
@@ -117,7 +118,7 @@ def _play_scene_cache(
         span = scene.frame_start, scene.frame_end
         read = [ob for ob in bpy.data.objects if ob not in before]
         source = _meant(read, mesh, path)
-        modifier = clip.modifiers.new(path.stem, "MESH_SEQUENCE_CACHE")
+        modifier = clip.modifiers.new("Cache", "MESH_SEQUENCE_CACHE")
         modifier.cache_file, modifier.object_path = source.cache_file, source.object_path
         modifier.read_data = {"VERT"}
     except (AttributeError, RuntimeError) as error:

@@ -136,6 +136,7 @@ def _is_curve(group: Any) -> bool:
 _OPTIONAL = {
     "source_data": lambda value: isinstance(value, str),
     "collection": lambda value: isinstance(value, str),
+    "character": lambda value: isinstance(value, str),
     "history": _are_numbers,
     "frame_e_rms": _are_numbers,
     "frame_max_error": _are_numbers,

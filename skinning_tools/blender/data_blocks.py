@@ -64,8 +64,14 @@ def free_name(taken: set[str], stem: str, ending: str = "") -> str:
     return name
 
 
+def cut_name(name: str, spare: int = 0) -> str:
+    """As much of ``name`` as data-blocks of this Blender have room for, with ``spare`` bytes left. What of a file's
+    name is no text becomes question marks."""
+    # One byte ends the C string.
+    room = bpy.types.ID.bl_rna.properties["name"].length_max - 1 - spare
+    return name.encode(errors="replace")[:room].decode(errors="ignore")
+
+
 def with_ending(name: str, ending: str) -> str:
     """``name``, an underscore and ``ending``, cut so that Blender's number suffix and the longest ending fit."""
-    # One byte ends the C string, and Blender's number suffixes need space, too.
-    room = bpy.types.ID.bl_rna.properties["name"].length_max - 1 - len("_skinning.000")
-    return f"{name.encode()[:room].decode(errors='ignore')}_{ending}"
+    return f"{cut_name(name, len('_skinning.000'))}_{ending}"

@@ -301,6 +301,24 @@ def caches(tmp_path):
     return shot, made
 
 
+def test_long_names_of_cache_files(caches, tmp_path, capsys):
+    """Names are cut as this Blender does, between letters; the report is of the mesh."""
+    walk, idle, *_ = caches[1]
+    long = [path.rename(tmp_path / f"{path.stem}{'ö' * 90}{path.suffix}") for path in (walk, idle)]
+    output, solved = (tmp_path / name for name in ("out.blend", "solved.blend"))
+    given = ("--object", "Horse", "--clips", *long, "--bones", 2, "--iterations", 1)
+    assert command_runs.run("convert", *given, "--output", output) == 0
+    assert ["Object", "Horse"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+    given = ("--input", output, "--object", "Horse_skinned", "--clip", long[0], "--output", solved)
+    assert command_runs.run("solve-transforms", *given) == 0
+    bpy.ops.wm.open_mainfile(filepath=str(solved))
+    rig = bpy.data.objects["Horse_rig"]
+    names = [track.strips[0].action.name for track in rig.animation_data.nla_tracks]
+    room = bpy.types.ID.bl_rna.properties["name"].length_max - 1
+    assert sorted(names) == sorted(path.stem.encode()[:room].decode(errors="ignore") for path in long)
+    assert rig.animation_data.action.name == next(name for name in names if name.startswith("walk"))
+
+
 def test_cache_files_on_the_command_line(caches, tmp_path, capsys):
     _, made = caches
     output = tmp_path / "out.blend"
@@ -410,6 +428,11 @@ def test_cache_files_that_do_not_fit(caches, tmp_path, capsys):
     refused_with("walk.txt is not a cache file", tmp_path / "walk.txt")
     (tmp_path / "walk.mdd").write_bytes(walk.read_bytes())
     refused_with('Two cache files have the name "walk"', walk, tmp_path / "walk.mdd")
+    # Tracks have room for no more than the beginning.
+    long = [tmp_path / f"{'ö' * 31}{ending}.pc2" for ending in ("x1", "x2")]
+    for path in long:
+        path.write_bytes(walk.read_bytes())
+    refused_with('Two cache files have the name "öö', *long)
     (tmp_path / "trot.mdd").write_bytes(b"")
     refused_with("is not in the MDD format", tmp_path / "trot.mdd")
     (tmp_path / "Horse.pc2").write_bytes(walk.read_bytes())

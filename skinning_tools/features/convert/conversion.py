@@ -20,7 +20,7 @@ from ...blender.data_blocks import is_alive, remove_living
 from ...blender.figures import Figure, Result
 from ...blender.measure import RigMeter
 from ...blender.preconditions import unmet
-from ...blender.result_objects import CHARACTER
+from ...blender.result_objects import CHARACTER, name_for_results
 from ...blender.rotation_limits import limit_rotations
 from ...blender.scene_state import SceneState
 from ...blender.wording import listed
@@ -314,6 +314,8 @@ def _record(
         "key_tolerance": settings.key_tolerance,
         "history": [float(error) for error in decomposition.history],
     }
+    if CHARACTER in objects[0]:
+        record["character"] = name_for_results(objects[0])
     if meter.normals is not None:
         record["normals"] = meter.normals
     if hierarchy is not None:

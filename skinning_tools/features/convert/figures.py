@@ -17,8 +17,10 @@ def figures_of_record(record: dict) -> list[Figure]:
     count = record["frame_count"] if clips else round((last - first) / step) + 1
     every = f", step {step}" if step != 1 else ""
     distance = length_text(bpy.context.scene, record["largest_distance"], 3)
+    # A clip that was read from a file is no object that the user knows.
+    name = record.get("character", record["source"])
     found = [
-        Figure("Objects", names, panel="") if names else Figure("Object", record["source"], panel=""),
+        Figure("Objects", names, panel="") if names else Figure("Object", name, panel=""),
         *([Figure("Clips", clips, line=counted(len(clips), "clip"), panel="")] if clips else []),
         Figure(
             "Bones", record["bone_count"], panel=f"{record['bone_count']} {translated(settings['bone_kind'].title())}"

@@ -67,7 +67,7 @@ def _solve_clip(
         leave_clip(armature, active)
     for end, number in zip(("frame_start", "frame_end"), span, strict=True):
         given[end] = number if given[end] is None else given[end]
-    return (yield from motion.solve_transforms(context, active, clip.stem, **given | {"target": target.name}))
+    return (yield from motion.solve_transforms(context, active, target.name, **given | {"target": target.name}))
 
 
 COMMANDS = (
