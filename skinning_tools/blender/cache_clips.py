@@ -7,8 +7,8 @@ from pathlib import Path
 import bpy
 
 from ..core.errors import BadPath, BadScene, BadSettings
-from .conversions import result_of
 from .clip_tracks import track_name
+from .conversions import result_of
 from .data_blocks import clear_shape_keys, cut_name, local_copy
 from .object_checks import point_cache_head
 from .preconditions import object_label
