@@ -241,6 +241,8 @@ def test_helper_bones_have_keys_for_each_strip_of_an_action(rig, monkeypatch):
         strip = track.strips.new("Part", 20 * number, bpy.data.actions["Wave"])
         strip.action_frame_start, strip.action_frame_end = frames
     aside = animation.nla_tracks.new().strips.new("Other", 1, actions.new_action(bpy.data.objects["Target"], "Other"))
+    mixed = animation.nla_tracks.new().strips.new("Mixed", 1, bpy.data.actions["Twist"])
+    mixed.blend_type = "ADD"
     names, places = set(bpy.data.actions.keys()), [[getattr(each, key) for key in PLACE] for each in track.strips]
     bpy.data.actions["Wave"].use_fake_user = False
     with monkeypatch.context() as patched:
@@ -254,7 +256,8 @@ def test_helper_bones_have_keys_for_each_strip_of_an_action(rig, monkeypatch):
     made = set(bpy.data.actions.keys()) - names
     # The strips play the copies of their own frames, as before; the earlier actions stay in the file.
     assert [strip.action.name for strip in track.strips] == ["Wave_helpers", "Wave_helpers.001"]
-    assert (aside.action.name, animation.action.name) == ("Other", "Bend_helpers")
+    playing_now = aside.action.name, mixed.action.name, animation.action.name
+    assert playing_now == ("Other", "Twist", "Bend_helpers")
     assert [[getattr(each, key) for key in PLACE] for each in track.strips] == places
     assert bpy.data.actions["Wave"].use_fake_user
     assert any('the tracks of "Rig" play the new actions' in note for note in result.notes)

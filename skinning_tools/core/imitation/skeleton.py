@@ -69,7 +69,7 @@ def joined_by_skin(
     matrix = weight_matrix(bones, weights, count)
     shared, mass = (matrix.T @ matrix).toarray(), np.asarray(matrix.sum(axis=0)).ravel()
     sizes = np.array([mass[_branch(parents, bone)].sum() for bone in range(count)])
-    far = np.linalg.norm(np.ptp(points, axis=0))
+    far = np.linalg.norm(np.ptp(points, axis=0)) or 1.0
     main = max(np.flatnonzero(parents < 0).tolist(), key=lambda bone: sizes[bone])
     # Small parts first: they may hang from one another.
     for bone in np.argsort(sizes, kind="stable").tolist():
@@ -134,7 +134,7 @@ def usual_ranges(skeleton: Skeleton, points: np.ndarray, bones: np.ndarray, weig
     # A rod of the same variance. Around its middle: a branch far from its joint, as an eye, is not long for that.
     length = np.sqrt(12.0 * np.maximum(variances[:, 2], 0.0))
     girth = np.sqrt(np.maximum(variances[:, 0] + variances[:, 1], 1e-6 * np.maximum(variances[:, 2], 1e-300)))
-    size = length / np.linalg.norm(np.ptp(points, axis=0))
+    size = length / (np.linalg.norm(np.ptp(points, axis=0)) or 1.0)
     turn = _TURN * length / girth * np.minimum(size / _LARGE, 1.0)
     turn = np.clip(turn / np.sqrt(_in_series(skeleton, moments[:, 3, 3])), _LEAST_TURN, _MOST_TURN)
     turn = turn[:, None] * np.array([1.0, _TWIST_SHARE, 1.0])

@@ -103,9 +103,11 @@ def apply_clips(
 
 def _let_strips_play(armature: bpy.types.Object, new: Sequence[tuple[Clip, Clip]]) -> int:
     """Let the strips of earlier clips play the new ones, of several that which has most of a strip's frames; returns
-    how many do. The earlier actions stay in the file."""
+    how many do. Strips that are mixed with others stay, as do the earlier actions in the file."""
     count = 0
     for strip in actions.own_strips(armature):
+        if strip.blend_type != "REPLACE":
+            continue
         played = strip.action, actions.strip_slot(strip)
         fitting = {_common_frames(strip, old.numbers): clip for old, clip in new if (old.action, old.slot) == played}
         if not fitting:
