@@ -27,8 +27,13 @@ ENDINGS = (".abc", *_USD, *_POINT_CACHES)
 
 
 def clip_files(path: Path) -> list[Path]:
-    """The file, or the cache files in the folder, in alphabetical order."""
-    return sorted(each for each in path.iterdir() if each.suffix.lower() in ENDINGS) if path.is_dir() else [path]
+    """The file, or the cache files in the folder, in alphabetical order. Raises BadPath if there are none in it."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(each for each in path.iterdir() if each.suffix.lower() in ENDINGS and each.is_file())
+    if not found:
+        raise BadPath(f"The folder {path} has no cache files, whose names end in {', '.join(ENDINGS)}")
+    return found
 
 
 def cache_clips(

@@ -424,6 +424,8 @@ def test_cache_files_that_do_not_fit(caches, tmp_path, capsys):
         assert not output.exists()
 
     refused_with("There is no cache file", walk, tmp_path / "trot.pc2")
+    (tmp_path / "clips.abc").mkdir()
+    refused_with("clips.abc has no cache files", walk, tmp_path / "clips.abc")
     (tmp_path / "walk.txt").write_text("steps")
     refused_with("walk.txt is not a cache file", tmp_path / "walk.txt")
     (tmp_path / "walk.mdd").write_bytes(walk.read_bytes())

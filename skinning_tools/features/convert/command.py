@@ -51,7 +51,10 @@ class _Clips(argparse.Action):
         paths: Any,
         option_string: str | None = None,
     ) -> None:
-        named = [*getattr(namespace, self.dest), *(each for path in paths for each in clip_files(path))]
+        try:
+            named = [*getattr(namespace, self.dest), *(each for path in paths for each in clip_files(path))]
+        except SkinningError as error:
+            raise UsageError(f"--clips: {error}") from error
         setattr(namespace, self.dest, list(dict.fromkeys(named)))
 
 
