@@ -360,6 +360,9 @@ def test_cache_files_on_the_command_line(caches, tmp_path, capsys):
     errors = [np.linalg.norm(each - expected) for each in (again, own)]
     assert errors[0] < 1.01 * errors[1]
     assert command_runs.run("solve-transforms", *given, "--clip", path, "--target", "Horse", "--overwrite") == 2
+    source = [*given[:3], "Horse", "--clip", path, "--output", tmp_path / "no.blend"]
+    assert command_runs.run("solve-transforms", *source) == 1
+    refusals.assert_says(capsys.readouterr().err, 'Name its result: --object "Horse_skinned"')
 
 
 def test_a_further_clip_changes_no_other(caches, tmp_path):

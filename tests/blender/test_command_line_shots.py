@@ -2,6 +2,7 @@
 """convert-shots and gather-reports: many files, of which some fail, crash, are finished already or are stopped."""
 
 import csv
+import importlib.util
 import json
 import os
 import re
@@ -368,8 +369,19 @@ def test_characters_that_cannot_be_meant(tmp_path, capsys):
     assert run(*given[:2], "--output", tmp_path, *given[-2:], "--object=Horse_skinned", "--overwrite") == 2
     assert "as that is the character. Choose another folder" in capsys.readouterr().err
     (tmp_path / "walk.blend").unlink()
+    assert run(*given[:-1], tmp_path / "run.blend", "--object=Horse_skinned") == 2
+    assert "run.blend, which --character names" in capsys.readouterr().err
     assert run(*given[:-2], "--object=Horse") == 2
     assert "There are no .blend files in" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_every_shot_lacks_is_said_once_before_the_first(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a.blend").touch()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "scipy", raising=False)
+    assert run("convert-shots", tmp_path, "--output", tmp_path / "out", *SETTINGS) == 1
+    assert capsys.readouterr().err.count("scipy is missing for Python") == 1
     assert not (tmp_path / "out").exists()
 
 

@@ -10,7 +10,9 @@ import bpy
 
 from ...blender.cache_clips import cache_clips
 from ...blender.clip_tracks import leave_clip
+from ...blender.conversions import result_of
 from ...blender.skin_reader import armature_of
+from ...core.errors import BadScene
 from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import UsageError, find_armature
@@ -61,13 +63,25 @@ def _solve_clip(
     if clip is None:
         return (yield from motion.solve_transforms(context, active, **given))
     assert active is not None
-    (target,), span = cache_clips(context, active, [clip])
     armature = armature_of(active)
-    if armature is not None:
-        leave_clip(armature, active)
+    if armature is None:
+        raise _without_bones(active)
+    (target,), span = cache_clips(context, active, [clip])
+    leave_clip(armature, active)
     for end, number in zip(("frame_start", "frame_end"), span, strict=True):
         given[end] = number if given[end] is None else given[end]
     return (yield from motion.solve_transforms(context, active, target.name, **given | {"target": target.name}))
+
+
+def _without_bones(ob: bpy.types.Object) -> BadScene:
+    """Why no clip can be solved for an object that no armature deforms: often the source of the conversion is named."""
+    result = result_of(ob)
+    if result is None or result.mesh is None:
+        return BadScene(f'No armature deforms the object "{ob.name}". Name a skinned mesh with --object')
+    return BadScene(
+        f'The object "{ob.name}" is the source of a conversion, which no armature deforms. Name its result: '
+        f'--object "{result.mesh.name}"'
+    )
 
 
 COMMANDS = (

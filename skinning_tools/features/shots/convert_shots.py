@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Generator
 from typing import NamedTuple
 
+from ...blender import dependencies
 from ...blender.cache_clips import ENDINGS
 from ...blender.figures import Figure
 from ...blender.written_files import Target, remove_halves
@@ -92,10 +93,14 @@ def _run(options: argparse.Namespace) -> Outcome:
     work = work_of(options)
     if options.list:
         return Outcome([Figure(f"{number}", str(shot.path)) for number, shot in shots.items()])
+    # What every shot would fail for is said once, before the first.
+    dependencies.require_dependencies()
+    if work.character is not None:
+        if not work.character.is_file():
+            raise UsageError(f"There is no file {work.character}, which --character names")
+        options.files.keep(work.character, "the character")
     for shot in shots.values():
         options.files.keep(shot.path, "a shot to convert")
-    if work.character is not None:
-        options.files.keep(work.character, "the character")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
