@@ -124,11 +124,13 @@ def begin_job(title: str) -> RunningJob:
 
 
 class Failure(NamedTuple):
-    """Why the job of that title failed, and the code of the precondition that did not hold, if it was one."""
+    """Why the job of that title failed, and the code of the precondition that did not hold, if it was one; or, with
+    another ``icon``, what a finished one left to note."""
 
     title: str
     text: str
     code: str = ""
+    icon: str = "ERROR"
 
 
 _failure: Failure | None = None

@@ -15,6 +15,9 @@ RESERVED = "skinning_"
 # The parts of an EigenSkin on a mesh.
 EIGENSKIN = "skinning_eigenskin"
 
+# A mesh whose bones do what shape keys did.
+FACE = "skinning_shape_keys"
+
 # For each type of a field: the type that Blender returns, and the conversion to the value.
 _STORED: dict[type, tuple] = {str: (str, str), bool: ((bool, int), bool), int: (int, int), float: ((float, int), float)}
 

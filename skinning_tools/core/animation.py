@@ -77,7 +77,7 @@ def check_animation(animation: Animation, *, may_stand_still: bool = False, may_
         raise BadAnimation(
             f"Nothing moves: {name} has the same shape from frame {animation.frame_label(0)} to "
             f"{animation.frame_label(len(frames) - 1)}. Check the frame range, or that the animation is on the mesh "
-            "and not on the object's own transform"
+            "and not on the object's own transform. For shape keys without keyframes use Convert Shape Keys"
         )
 
 

@@ -114,12 +114,12 @@ def draw_job(layout: bpy.types.UILayout, job: background.RunningJob) -> None:
 
 
 def draw_failure(layout: bpy.types.UILayout, context: bpy.types.Context, panel: type[SidebarPanel]) -> None:
-    """Draw why the panel's last operator failed: the popup shows only the beginning."""
+    """Draw why the panel's last operator failed, or its notes: popup and status bar show only the beginning."""
     failure = background.last_failure(*panel.failures)
     if failure is None:
         return
     row = layout.box().row()
-    draw_text(row, context, failure.text, "ERROR", MARGIN_WIDTH + BOX_WIDTH)
+    draw_text(row, context, failure.text, failure.icon, MARGIN_WIDTH + BOX_WIDTH)
     buttons = row.column(align=True)
     buttons.operator("skinning.dismiss_failure", text="", icon="X", emboss=False)
     help_page = page_address("troubleshooting.md", failure.code)

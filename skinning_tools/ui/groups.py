@@ -11,6 +11,7 @@ from ..blender.character import armature_at, meshes_of, target_mesh
 from ..blender.control_points import SKIN_TYPES
 from ..blender.conversions import result_of
 from ..blender.job_checks import active_object
+from ..blender.records import FACE
 from .drawing import SidebarPanel, draw_text, works_on_selection
 
 ANIMATION = "SKINNING_PT_group_animation"
@@ -58,9 +59,11 @@ class SKINNING_PT_group_animation(_Group, bpy.types.Panel):
         result = result_of(mesh_object)
         if result is not None and mesh_object != result.source:
             return "This is a result. Play the animation, and compare it with its source below"
+        if FACE in mesh_object:
+            return "This is a face whose sliders move bones. They are below, in Convert Shape Keys"
         keys = mesh_object.data.shape_keys
         if keys is not None and keys.animation_data is None:
-            return "Convert Shape Keys: one slider for each key"
+            return "Convert Shape Keys, below: one slider for each key"
         if armature is None:
             return "Convert Animation"
         if not mesh_object.vertex_groups:
@@ -78,7 +81,8 @@ class SKINNING_PT_group_weights(_Group, bpy.types.Panel):
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         if armature is None:
-            return "Bind the mesh to an armature"
+            # Importers leave an empty active.
+            return self.nothing if mesh_object is None else "Bind the mesh to an armature"
         if mesh_object is None or not mesh_object.vertex_groups:
             return "Bind the selected meshes to the armature"
         return "Clean the weights, or transfer them to clothes"
@@ -93,8 +97,8 @@ class SKINNING_PT_group_deformation(_Group, bpy.types.Panel):
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         if armature is None or mesh_object is None:
-            return "Bind a mesh to an armature first"
-        return "Preview the deformation, then bake centers, or add bone links where limbs twist"
+            return self.nothing if armature is mesh_object else "Bind a mesh to an armature first"
+        return "Add bone links where limbs twist, and bones for shoulders and muscles. Preview compares ways to blend"
 
 
 registry = (SKINNING_PT_group_animation, SKINNING_PT_group_weights, SKINNING_PT_group_deformation)

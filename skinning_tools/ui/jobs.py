@@ -14,6 +14,7 @@ from ..blender import background, dependencies
 from ..blender.areas import redraw_sidebars
 from ..blender.job_checks import active_object
 from ..blender.translation import translated
+from ..blender.wording import sentence
 from ..core.errors import Cancelled, SkinningError
 from .boundary import reported
 from .events import clicks_in_own_tab, navigates
@@ -32,6 +33,7 @@ class WithSettings:
     work: ClassVar[Callable]
     bl_label: str
     properties: bpy.types.OperatorProperties
+    options: Any
     report: Callable[[set[str], str], None]
 
     def __init_subclass__(cls, **given: Any) -> None:
@@ -49,7 +51,17 @@ class WithSettings:
         """The line to report: the result itself, or its summary; "" for no result."""
         if result is None:
             return ""
-        return translated(result) if isinstance(result, str) else result.summary()
+        if isinstance(result, str):
+            return translated(result)
+        self.leave_notes(result)
+        return result.summary()
+
+    def leave_notes(self, result: Any) -> None:
+        """Show the notes of a result in the panel, too: the status bar cuts them off."""
+        notes = getattr(result, "notes", ())
+        if notes and self.options.is_invoke:
+            text = sentence("; ".join(map(translated, notes)))
+            background.note_failure(background.Failure(self.bl_label, text, icon="INFO"))
 
 
 class AtOnce(WithSettings):
@@ -70,6 +82,8 @@ class AtOnce(WithSettings):
         with reported(self):
             if self.needs_scipy:
                 dependencies.require_dependencies()
+            if background.last_failure(self.bl_label) is not None:
+                background.forget_failure()
             line = self.act(context, active_object(context))
             if line:
                 self.report({"INFO"}, line)

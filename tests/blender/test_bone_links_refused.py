@@ -51,6 +51,15 @@ def test_selected_bones_and_the_other_side():
     assert not find_helpers(rig)
 
 
+def test_the_other_side_alone_gets_links_where_one_has_them():
+    _, rig = limbs.bar(joints=(2.0, 4.0))
+    rig.data.bones["hand.L"].name = "fore.R"
+    add_links("fore.L", count=1)
+    add_links("fore.L", count=1, mirror=True)
+    assert sorted(helper.end for helper in find_helpers(rig)) == ["fore.L", "fore.R"]
+    refused("already", "fore.L", mirror=True)
+
+
 @pytest.mark.parametrize(
     ("given", "match"), [({"threshold": 0.0}, "Threshold"), ({"most": 0}, "Most"), ({"count": -1}, "Count")]
 )

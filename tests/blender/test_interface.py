@@ -3,6 +3,7 @@
 are added and removed."""
 
 import re
+from types import SimpleNamespace
 
 import bpy
 import pytest
@@ -145,6 +146,17 @@ def test_panels_show_the_failures_of_their_operators():
             assert "It does not work" in panel_recorder.drawn(panel).texts, title
             shown.append(panel)
     assert len(set(shown)) == 14
+
+
+def test_notes_of_a_result_stay_in_the_panel_of_its_operator():
+    pressed = SimpleNamespace(bl_label="Bind", options=SimpleNamespace(is_invoke=True))
+    SkinningJob.leave_notes(pressed, SimpleNamespace(notes=("one part is loose", "two bones are left out")))
+    panel = next(cls for cls in classes() if "Bind" in getattr(cls, "failures", ()))
+    assert "One part is loose; two bones are left out" in " ".join(panel_recorder.drawn(panel).texts)
+    background.forget_failure()
+    called = SimpleNamespace(bl_label="Bind", options=SimpleNamespace(is_invoke=False))
+    SkinningJob.leave_notes(called, SimpleNamespace(notes=("one part is loose",)))
+    assert background.last_failure("Bind") is None
 
 
 def test_a_failure_leads_to_its_entry_of_the_manual(tmp_path, monkeypatch):

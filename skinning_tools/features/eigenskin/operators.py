@@ -194,24 +194,21 @@ class SKINNING_OT_eigenskin_pose_joints(Checked, AtOnce, bpy.types.Operator):
         layout.use_property_split = True
         layout.row(heading="Axes").prop(self, "axes", text="", toggle=True)
         layout.prop(self, "sampling")
-        column = layout.column(align=True)
-        if self.sampling == "BALL":
-            column.prop(self, "count")
-            column.prop(self, "angle_max", text="Largest Angle")
-        else:
-            column.prop(self, "angle_min")
-            column.prop(self, "angle_max")
+        column, ball = layout.column(align=True), self.sampling == "BALL"
+        column.prop(self, "count" if ball else "angle_min")
+        column.prop(self, "angle_max", text="Largest Angle" if ball else "To")
         for name in ("use_limits", "steps", "frames_per_pose", "hold_frames", "frame_start"):
             layout.prop(self, name)
         layout.label(text=self.outcome(context), icon="INFO")
 
     def outcome(self, context: bpy.types.Context) -> str:
-        """The number of poses and the last frame for the present settings, shown in the dialog."""
+        """The number of poses and the last frame by the settings."""
         try:
             count, last = joint_poses.planned_poses(*self._chosen(active_object(context)))
         except SkinningError as error:
             return str(error)
-        return f"{counted(count, 'pose')}, the last frame is {last}"
+        text = f"{counted(count, 'pose')}, the last frame is {last}"
+        return f"{text}. A ball needs two axes or more" if self.sampling == "BALL" and sum(self.axes) == 1 else text
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str:
         return joint_poses.pose_joints(context, *self._chosen(active)).summary()

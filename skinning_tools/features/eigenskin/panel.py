@@ -232,7 +232,7 @@ def _draw_figures(
     group: bpy.types.PropertyGroup | None,
 ) -> None:
     keys = sum(support.count for support in record.supports)
-    rows = [("Shape Keys", f"{keys} on {len(record.supports)} supports")]
+    rows = [("Shape Keys", str(keys)), ("Supports", str(len(record.supports)))]
     items = [item for item in group.examples if item.mesh == mesh_object and item.error_before] if group else []
     if items:
         before = sum(item.error_before**2 for item in items) ** 0.5

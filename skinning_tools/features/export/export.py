@@ -175,16 +175,7 @@ def export(
     begin = time.perf_counter()
     chosen = ENGINES[engine]
     written = FORMATS[chosen.format if file_format == OF_ENGINE else file_format]
-    if not written.available:
-        raise BadScene(
-            f"This Blender cannot write and read {written.label}. Enable its add-on, or choose another format"
-        )
-    if Path(filepath).suffix.lower() not in ("", written.ending):
-        raise BadPath(f"Names of {written.label} files end in {written.ending}. Correct the name {Path(filepath).name}")
-    if filepath and not Path(filepath).suffix:
-        # Importers find files by their ending.
-        filepath += written.ending
-    target = claim_named(filepath, EXPORTED, written.ending, _REPLACE, replace or None)
+    target = _claimed(filepath, written, replace)
     objects = character(context, active)
     armature, *meshes = objects
     frames = range(context.scene.frame_start, context.scene.frame_end + 1)
@@ -215,6 +206,21 @@ def export(
         time.perf_counter() - begin,
         (*notes, *texts_of(omissions.finish())),
     )
+
+
+def _claimed(filepath: str, file_format: Format, replace: bool) -> Target:
+    """The file to write. Raises BadScene, BadPath."""
+    if not file_format.available:
+        raise BadScene(
+            f"This Blender cannot write and read {file_format.label}. Enable its add-on, or choose another format"
+        )
+    ending, path = file_format.ending, Path(filepath)
+    if path.suffix.lower() not in ("", ending):
+        raise BadPath(f"Names of {file_format.label} files end in {ending}. Correct the name {path.name}")
+    if filepath and not path.suffix:
+        # Importers find files by their ending.
+        filepath += ending
+    return claim_named(filepath, EXPORTED, ending, _REPLACE, replace or None)
 
 
 def _write(
@@ -285,7 +291,7 @@ def _remedy_for_clips(armature: bpy.types.Object, all_clips: bool) -> str:
         return "switch All Clips on"
     if not any(clip_of(armature, strip.action) for strip in strips):
         # Such as the poses of a face's sliders.
-        return "use Blender's own exporter: their actions have no keys for bones"
+        return "use Blender's own exporter with the animation mode NLA Tracks: their actions move sliders, not bones"
     if armature.animation_data.action is None:
         return "choose one of them in the Action Editor"
     if any(not track.mute and not strip.mute for track in tracks for strip in track.strips):
@@ -320,7 +326,7 @@ def _notes_on(
         if over:
             notes.append(
                 f"{vertices_text(over)} of {label} have more than {engine.influences} influences, of which "
-                f"{engine.label} plays the largest: limit them"
+                f"{engine.label} plays the largest: solve for that many, or use Limit Total of the Weights menu"
             )
         lost = [each.name for each in ob.modifiers if each.show_viewport and each != armature_modifier(ob)]
         if lost:

@@ -81,15 +81,7 @@ def add_links(
     joints = _with_weights(armature, joints, shared, settings.all_joints)
     counts, skipped, omitted = yield from _counts(context, armature, joints, settings)
     if not counts:
-        angles = ", ".join(f"{name} {np.degrees(turn):.0f}°" for name, turn in list(skipped.items())[:6])
-        most = np.degrees(settings.threshold)
-        raise BadScene(
-            f"No joint moves through more than {most:.0f}° ({angles}). Lower the threshold, or set Count to add links "
-            "in any case"
-            if angles
-            else f"No joint moves through more than {most:.0f}°, judging by their rotation limits and the actions. "
-            "Select the joints to link, or limit the rotations of their bones"
-        )
+        raise _nothing_turns(settings.threshold, skipped)
     concerned = [each for each in shared if any(each.has_weights((joint.start, joint.end)) for joint in counts)]
     objects = [each.mesh_object for each in concerned]
     check_meshes(objects, "its weights cannot be shared with links")
@@ -124,6 +116,19 @@ def add_links(
     )
 
 
+def _nothing_turns(threshold: float, skipped: dict[str, float]) -> BadScene:
+    """Why no joint gets links. skipped: the ranges of the joints that turn too little, in radians."""
+    angles = ", ".join(f"{name} {np.degrees(turn):.0f}°" for name, turn in list(skipped.items())[:6])
+    most = np.degrees(threshold)
+    return BadScene(
+        f"No joint moves through more than {most:.0f}° ({angles}). Lower the threshold, or set Count to add links "
+        "in any case"
+        if angles
+        else f"No joint moves through more than {most:.0f}°, judging by their rotation limits and the actions. "
+        "Select the joints to link, or limit the rotations of their bones"
+    )
+
+
 def remove_links(
     context: bpy.types.Context,
     active: bpy.types.Object | None,
@@ -151,7 +156,8 @@ def _giving(joint: Joint) -> tuple[str, ...]:
 
 
 def _joints(armature: bpy.types.Object, names: Sequence[str], settings: LinkSettings) -> list[Joint]:
-    """The joints to link. Raises BadScene if a named bone has no such joint, or has links already."""
+    """The joints to link. Raises BadScene if a named bone has no such joint, or has links already; with
+    ``mirror``, only if all joints have."""
     if settings.all_joints:
         names = [bone.name for bone in armature.data.bones if bone.use_deform and bone_record(bone) is None]
     else:
@@ -162,7 +168,8 @@ def _joints(armature: bpy.types.Object, names: Sequence[str], settings: LinkSett
     if settings.mirror:
         names = mirrored_names(armature, names)
     linked = {(helper.start, helper.end) for helper in find_helpers(armature, (*BETWEEN, TWIST))}
-    joints = []
+    joints: list[Joint] = []
+    present: list[Joint] = []
     for name in names:
         if settings.kind == LINKS:
             joint = Joint(LINKS, deforming_parent(armature, name), name)
@@ -178,12 +185,12 @@ def _joints(armature: bpy.types.Object, names: Sequence[str], settings: LinkSett
         check_no_helper(armature, name)
         if not (joint.start and joint.end):
             raise BadScene(lacking)
-        if (joint.start, joint.end) in linked:
-            raise BadScene(
-                f'The joint of "{joint.start}" and "{joint.end}" already has links, twist bones or a '
-                "half-rotation bone. Remove them first"
-            )
-        joints.append(joint)
+        (present if (joint.start, joint.end) in linked else joints).append(joint)
+    if present and not (settings.mirror and joints):
+        raise BadScene(
+            f'The joint of "{present[0].start}" and "{present[0].end}" already has links, twist bones or a '
+            "half-rotation bone. Remove them first"
+        )
     return joints
 
 

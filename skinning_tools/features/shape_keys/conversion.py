@@ -14,13 +14,13 @@ from ...blender.bodies import stretch_of
 from ...blender.data_blocks import is_alive, remove_living
 from ...blender.figures import Figure, Result
 from ...blender.preconditions import object_label, unmet
-from ...blender.records import write_record
+from ...blender.records import FACE, write_record
 from ...blender.skin_reader import armature_modifier, bone_matrices
 from ...blender.temporary_scene import temporary_scene
 from ...blender.wording import sentence
 from .animation import HandedOver, hand_over
 from .body import Body, check_body, read_body
-from .faces import RECORD, FaceRecord
+from .faces import FaceRecord
 from .reading import ShapeKeys, check_shape_keys, read_shape_keys
 from .rig_writer import FaceRig, write_rig
 from .settings import ShapeKeySettings
@@ -83,7 +83,7 @@ def convert_shape_keys(
     try:
         record = yield from background.part_of(_measured(context, source, body, rig), _WRITTEN, 1.0)
         record = replace(record, share=shape_rig.motion_share, source=name, made=rig.object.name)
-        write_record(rig.object, RECORD, record)
+        write_record(rig.object, FACE, record)
         # Measured first: sliders that are animated do not stay where they are set.
         handed_over = hand_over(source, rig, body, made) if settings.animation else HandedOver()
         done = True

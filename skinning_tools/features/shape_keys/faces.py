@@ -8,11 +8,8 @@ import bpy
 from ...blender import look_ups
 from ...blender.figures import Figure
 from ...blender.preconditions import object_label, unmet
-from ...blender.records import read_record
+from ...blender.records import FACE, read_record
 from ...blender.skin_reader import armature_of
-
-# On the skinned object.
-RECORD = "skinning_shape_keys"
 
 
 @dataclass(frozen=True)
@@ -64,10 +61,10 @@ def face_of(ob: bpy.types.Object | None) -> Face | None:
     a panel."""
     if ob is None:
         return None
-    made = [ob] if RECORD in ob else _by_armature.at(ob.session_uid) or _by_source.at(ob.name)
+    made = [ob] if FACE in ob else _by_armature.at(ob.session_uid) or _by_source.at(ob.name)
     if not made:
         return None
-    record = read_record(made[-1], RECORD, FaceRecord)
+    record = read_record(made[-1], FACE, FaceRecord)
     return Face(made[-1], _source_of(record), record) if record is not None else None
 
 
@@ -90,12 +87,12 @@ def _source_of(record: FaceRecord) -> bpy.types.Object | None:
 
 def _source_name(ob: bpy.types.Object) -> str | None:
     """The name of the source of a skinned face; a duplicate has the record of its original."""
-    record = read_record(ob, RECORD, FaceRecord) if RECORD in ob else None
+    record = read_record(ob, FACE, FaceRecord) if FACE in ob else None
     return record.source if record is not None and record.source and record.made == ob.name else None
 
 
 def _armature_uid(ob: bpy.types.Object) -> int | None:
-    armature = armature_of(ob) if RECORD in ob else None
+    armature = armature_of(ob) if FACE in ob else None
     return armature.session_uid if armature is not None else None
 
 

@@ -41,7 +41,7 @@ The mesh itself stays as it is"""
             if face is not None:
                 _compare(context, face, "RESULT")
             make_active(context, result.rig.armature)
-        return result.summary()
+        return super().finish(context, result)
 
 
 class SKINNING_OT_compare_face(Checked, AtOnce, bpy.types.Operator):

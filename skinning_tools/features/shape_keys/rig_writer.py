@@ -184,3 +184,6 @@ def _add_bones(
     add_bones(context, armature, specs)
     make_bone_collection(armature.data, "Deform" if not parent else "Face", names)
     armature.show_in_front = True
+    if not parent:
+        # Thick bones would hide the expressions that the sliders make.
+        armature.data.display_type = "STICK"
