@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.blender import background, dependencies, error_display
+from skinning_tools.blender import background, conversion_figures, dependencies, error_display
 from skinning_tools.blender.conversions import result_of
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.features.convert import conversion, rig_writer
@@ -91,7 +91,7 @@ def test_every_bone_kind(scene, kind):
     source = moving_meshes.waving_grid()
     assert convert(bone_kind=kind) == {"FINISHED"}
     skinned = bpy.data.objects[f"{source.name}_skinned"]
-    report = skinned[conversion.REPORT_PROPERTY].to_dict()
+    report = skinned[conversion_figures.REPORT_PROPERTY].to_dict()
     assert report["settings"]["bone_kind"] == kind
     assert report["e_rms"] == pytest.approx(measured(source, skinned, range(1, 9)).e_rms, rel=1e-3)
 
@@ -99,7 +99,7 @@ def test_every_bone_kind(scene, kind):
 def test_frame_range_and_step_are_those_given(scene):
     moving_meshes.waving_grid()
     assert convert(frame_start=2, frame_end=7, frame_step=2) == {"FINISHED"}
-    report = bpy.data.objects["Flag_rig"][conversion.REPORT_PROPERTY]
+    report = bpy.data.objects["Flag_rig"][conversion_figures.REPORT_PROPERTY]
     assert (report["frame_start"], report["frame_end"], report["frame_count"], report["frame_step"]) == (2, 6, 3, 2)
 
 
@@ -107,7 +107,7 @@ def test_frame_range_is_the_scenes_where_not_given(scene):
     moving_meshes.waving_grid()
     scene.frame_start, scene.frame_end = 3, 6
     assert convert() == {"FINISHED"}
-    report = bpy.data.objects["Flag_rig"][conversion.REPORT_PROPERTY]
+    report = bpy.data.objects["Flag_rig"][conversion_figures.REPORT_PROPERTY]
     assert (report["frame_start"], report["frame_end"]) == (3, 6)
 
 

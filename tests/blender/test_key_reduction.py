@@ -5,7 +5,7 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.blender import actions
+from skinning_tools.blender import actions, conversion_figures
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.features.convert import conversion
 from skinning_tools.features.convert.settings import ConvertSettings
@@ -56,7 +56,7 @@ def test_no_vertex_moves_by_more_than_the_tolerance(scene, kind, shapes, toleran
     assert 0 < moved <= tolerance + 1e-3
     assert count < full_count
     # What is reported is measured on the rig with the keys that are left.
-    report = skinned[conversion.REPORT_PROPERTY].to_dict()
+    report = skinned[conversion_figures.REPORT_PROPERTY].to_dict()
     assert report["keys"] == {"before": full_count, "after": count, "tolerance": pytest.approx(tolerance)}
     meter = ErrorMeter(scale, len(full[0]))
     for wanted, shown in zip(expected, reduced, strict=True):
@@ -86,7 +86,7 @@ def test_remaining_keys_are_unchanged_and_linear(scene):
 def test_off_by_default(scene):
     source = moving_meshes.waving_grid()
     skinned, rig = converted(source)
-    report = skinned[conversion.REPORT_PROPERTY].to_dict()
+    report = skinned[conversion_figures.REPORT_PROPERTY].to_dict()
     assert "keys" not in report
     assert list(report["seconds"]) == ["read", "solve", "write", "measure"]
     lengths = {len(curve.keyframe_points) for curve in actions.existing_curves(rig)}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
+from skinning_tools.blender import conversion_figures
 from skinning_tools.blender.conversions import result_of
 from skinning_tools.blender.figures import rows_of_panel
 from skinning_tools.core.curve_picture import HEIGHT, WIDTH, curve_picture
@@ -176,7 +177,7 @@ def test_the_command_line_reports_what_it_does_instead(shot, tmp_path, capsys):
 
 def test_the_command_line_has_the_published_method(shot, tmp_path):
     assert run("--bones", 4, "--method", "kavan2010", "--output", tmp_path / "out.blend") == 0
-    report = bpy.data.objects["Flag_skinned"][conversion.REPORT_PROPERTY].to_dict()
+    report = bpy.data.objects["Flag_skinned"][conversion_figures.REPORT_PROPERTY].to_dict()
     assert report["settings"]["method"] == "KAVAN2010"
 
 

@@ -75,21 +75,35 @@ def bind(
     skeleton, kept = segments.skeleton, segments.kept.astype(np.int32)
     distances = BoneDistances(body, skeleton, span(progress, 0.15, 0.25), farther=segments.farther)
     limits = Limits(distances, reach[kept])
-    finding, flowing = span(progress, 0.25, 0.7), span(progress, 0.7, 1.0)
     module = import_module(f".{_MODULES[method]}", __package__)
     request = Request(body, skeleton, distances, limits, segments.solid, volumes, whole_parts, falloff)
-    assignment = module.assign(request, finding)
+    assignment = module.assign(request, span(progress, 0.25, 0.7))
     if not isinstance(assignment, Assignment):
         return kept[assignment[body.place]][:, None], np.ones((len(body.rest), 1))
+    bones, weights = _influences(request, assignment, owners, max_influences, smooth, span(progress, 0.7, 1.0))
+    width = int((weights > 0).sum(axis=1).max())
+    return kept[bones[body.place, :width]], weights[body.place, :width]
 
-    by_parts = smooth and volumes is None
+
+def _influences(
+    request: Request,
+    assignment: Assignment,
+    owners: np.ndarray | None,
+    max_influences: int,
+    smooth: bool,
+    progress: Progress,
+) -> tuple[np.ndarray, np.ndarray]:
+    """bones and weights (V, K) of the body's places: the assignment, spread over the surface if ``smooth``, within the
+    limits of distance and of influences."""
+    body, skeleton, distances, limits = request.body, request.skeleton, request.distances, request.limits
+    by_parts = smooth and request.volumes is None
     if by_parts:
         assignment = with_parts(assignment, request)
     if smooth:
         met = None
         if by_parts and owners is not None:
             met = contacts(body, request.parts, owners[body.first_vertices])
-        bones, weights = diffuse(body, assignment, max_influences + SPARE, flowing, contacts=met)
+        bones, weights = diffuse(body, assignment, max_influences + SPARE, progress, contacts=met)
     else:
         bones, weights = matrix_influences(assignment.shares, max_influences + SPARE)
     weights = limits.faded(bones, weights)
@@ -99,10 +113,7 @@ def bind(
         weights[lost, 0] = 1
         bones[lost] = nearest_bones(distances, skeleton)[lost, None]
     bones, weights = limited(bones, weights, max_influences, hops(skeleton))
-    if by_parts:
-        bones, weights = attached(body, request.parts, bones, weights)
-    width = int((weights > 0).sum(axis=1).max())
-    return kept[bones[body.place, :width]], weights[body.place, :width]
+    return attached(body, request.parts, bones, weights) if by_parts else (bones, weights)
 
 
 def _reach(limits: ArrayLike | None, skeleton: Skeleton) -> np.ndarray:

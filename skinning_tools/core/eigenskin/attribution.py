@@ -96,6 +96,19 @@ class _Function:
         )
 
 
+def _told_alone(
+    displacements: np.ndarray, functions: dict[int, _Function], prior: np.ndarray
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """``joint_displacements`` from the examples that pose a joint alone."""
+    result = {}
+    for (joint, function), likely in zip(functions.items(), prior, strict=True):
+        vertices = np.flatnonzero(likely > 0)
+        told = displacements[np.ix_(function.known, vertices)]
+        rest = np.tensordot(function.unknown_from_known.astype(np.float32), told, axes=1)
+        result[joint] = vertices, np.concatenate([told, rest])
+    return result
+
+
 def joint_displacements(
     displacements: np.ndarray,
     rotations: np.ndarray,
@@ -113,12 +126,7 @@ def joint_displacements(
     """
     functions = [_Function.of(space, known[joint], rotations[several, joint]) for joint, space in spaces.items()]
     several = np.flatnonzero(several)
-    result = {}
-    for joint, function, likely in zip(spaces, functions, prior, strict=True):
-        vertices = np.flatnonzero(likely > 0)
-        told = displacements[np.ix_(function.known, vertices)]
-        rest = np.tensordot(function.unknown_from_known.astype(np.float32), told, axes=1)
-        result[joint] = vertices, np.concatenate([told, rest])
+    result = _told_alone(displacements, dict(zip(spaces, functions, strict=True)), prior)
     every_known = np.concatenate([function.known for function in functions])
     at_known = np.hstack([function.at_known for function in functions])
     variance = prior**2

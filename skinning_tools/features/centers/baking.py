@@ -2,8 +2,9 @@
 """Centers of rotation on a mesh: baking them, storing them in attributes, and checking that they fit the weights."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import bpy
 import numpy as np
@@ -77,7 +78,7 @@ def bake(
     that mirror each other across X of the first object mirrored centers. rest_shape: BASIS, the meshes themselves, or
     CURRENT, with what deforms them before the armature does. Raises SkinningError for problems that the user can fix.
     """
-    from ...core import rotation_centers as core
+    from ...core.rotation_centers import bake_rotation_centers
 
     begin = time.perf_counter()
     skins = [_read_bakeable(context, ob, attribute_name) for ob in meshes]
@@ -91,28 +92,14 @@ def bake(
     used = [replace(skin, rest=shape_of(context, skin.object, rest_shape, skin.rest)) for skin in skins]
 
     def work(progress: Progress) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[str]]:
-        for skin in used:
-            core.check_positions(skin.rest, skin.label)
-        rest, triangles, bones, weights = core.joined_skins(_in_one_space(used, placements))
-        centers, valid = core.bake_rotation_centers(
-            rest,
-            triangles,
-            bones,
-            weights,
+        solve = partial(
+            bake_rotation_centers,
             sigma=sigma,
             subdivision_epsilon=subdivision_epsilon,
             progress=progress,
             name=label,
         )
-        if symmetrize:
-            centers, valid = core.symmetrized(centers, valid, core.mirror_pairs(rest))
-        ends = np.cumsum([len(skin.rest) for skin in skins])[:-1]
-        parts = zip(np.split(centers, ends), np.split(valid, ends), strict=True)
-        placed = [
-            (_in_own_space(skin, placement, *part), part[1])
-            for skin, placement, part in zip(used, placements, parts, strict=True)
-        ]
-        return placed, [fingerprint(skin) for skin in skins]
+        return _centers_of(used, placements, solve, symmetrize), [fingerprint(skin) for skin in skins]
 
     placed, marks = yield from background.run_in_worker(work)
     for ob, (centers, _) in zip(meshes, placed, strict=True):
@@ -127,6 +114,29 @@ def bake(
     notes = [] if rest_shape == CURRENT else [_shape_note(context, *each) for each in zip(skins, placed, strict=True)]
     told = tuple(filter(None, notes))
     return Bake(tuple(meshes), count, tuple(records), time.perf_counter() - begin, told)
+
+
+def _centers_of(
+    skins: Sequence[Skin], placements: Sequence[np.ndarray], solve: Callable, symmetrize: bool
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """centers (N, 3) and valid (N,) of each skin in its own space, found by ``solve`` for all of them as one body.
+
+    placements: (4, 4) from the space of each skin to that of the first.
+    """
+    from ...core import rotation_centers as core
+
+    for skin in skins:
+        core.check_positions(skin.rest, skin.label)
+    rest, triangles, bones, weights = core.joined_skins(_in_one_space(skins, placements))
+    centers, valid = solve(rest, triangles, bones, weights)
+    if symmetrize:
+        centers, valid = core.symmetrized(centers, valid, core.mirror_pairs(rest))
+    ends = np.cumsum([len(skin.rest) for skin in skins])[:-1]
+    parts = zip(np.split(centers, ends), np.split(valid, ends), strict=True)
+    return [
+        (_in_own_space(skin, placement, *part), part[1])
+        for skin, placement, part in zip(skins, placements, parts, strict=True)
+    ]
 
 
 def _read_bakeable(context: bpy.types.Context, mesh_object: bpy.types.Object, attribute_name: str) -> Skin:

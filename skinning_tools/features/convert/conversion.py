@@ -15,12 +15,11 @@ from ...blender.animation.animation_reader import SourceAnimation
 from ...blender.animation.omissions import texts_of
 from ...blender.animation.several_sources import check_sources, sources_label
 from ...blender.clip_tracks import play_clip
-from ...blender.conversion_figures import REPORT_PROPERTY, measured_figures, write_figures
 from ...blender.data_blocks import is_alive, remove_living
 from ...blender.figures import Figure, Result
 from ...blender.measure import RigMeter
 from ...blender.preconditions import unmet
-from ...blender.result_objects import CHARACTER, name_for_results
+from ...blender.result_objects import CHARACTER
 from ...blender.rotation_limits import limit_rotations
 from ...blender.scene_state import SceneState
 from ...blender.wording import listed
@@ -34,6 +33,7 @@ from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, 
 from .importance import check_importance, importance_of
 from .rig_writer import Rig
 from .settings import ConvertSettings
+from .stored_record import record_of, record_of_some, write_record_of
 
 if TYPE_CHECKING:
     from ...core.decomposition import Decomposition, Settings
@@ -128,8 +128,7 @@ def _convert(
 ) -> Generator[tuple[str, float, str], None, Conversion]:
     """Generator: the stages of ``convert``; yields (stage name, fraction, text). solver: core.decomposition.Settings
     within what the frames allow."""
-    from .clip_actions import add_clips
-    from .rig_writer import write_error_attribute, write_rig
+    from .rig_writer import write_error_attribute
 
     seconds: dict[str, float] = {}
 
@@ -146,14 +145,9 @@ def _convert(
         decomposition, hierarchy, free_e_rms = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):
-        first, own = clips[0], 1.0 / len(clips)
-        name = first.name if settings.as_clips or CHARACTER in first.source.object else ""
-        writing = write_rig(context, first.source, decomposition, settings.root_bone, hierarchy, name, first.rows)
-        rig = yield from _stage("write", background.part_of(writing, 0.0, own), "Writing the rig")
-        made += [block for block in rig.data_blocks if block not in made]
+        writing = _write(context, settings, clips, decomposition, hierarchy, made)
+        rig = yield from _stage("write", writing, "Writing the rig")
         if settings.as_clips:
-            adding = add_clips(context, rig, clips, decomposition, made)
-            yield from _stage("write", background.part_of(adding, own, 1.0), "Writing the rig")
             notes = (*notes, *notes_on_moving(context, clips))
 
     keys, scale = None, unit_scale(source.animation.frames)
@@ -175,18 +169,36 @@ def _convert(
     notes = (*notes, *texts_of(source.omissions))
     # Those that became skinned objects of their own.
     objects = [part.object for part in source.parts]
-    record = _record(objects, source, decomposition, rig, meter, settings)
+    record = record_of(objects, source, decomposition, rig, meter, settings)
     if settings.as_clips:
         record |= clips_record(context.scene, settings, clips, meter)
     record |= {"seconds": seconds, "settings": asdict(solver)}
-    # What a conversion has only with some settings.
-    reduced = keys and {**keys._asdict(), "tolerance": settings.key_tolerance}
-    limited = settings.limit_margin if settings.rotation_limits else None
-    given = {"free_e_rms": free_e_rms, "limit_margin": limited, "keys": reduced}
-    record |= {name: value for name, value in given.items() if value is not None}
-    record |= {name: value for name, value in (("importance", settings.importance), ("notes", list(notes))) if value}
-    _write_figures(objects, rig, record)
+    record |= record_of_some(settings, free_e_rms, keys, notes)
+    write_record_of(objects, rig, record)
     return Conversion(rig, meter, record, seconds, notes)
+
+
+def _write(
+    context: bpy.types.Context,
+    settings: ConvertSettings,
+    clips: Sequence[Clip],
+    decomposition: "Decomposition",
+    hierarchy: "JointHierarchy | None",
+    made: list[bpy.types.ID],
+) -> "background.Steps[Rig]":
+    """Generator: the rig with the motion of the first clip, and actions for the others; its data-blocks go to
+    ``made``."""
+    from .clip_actions import add_clips
+    from .rig_writer import write_rig
+
+    first, own = clips[0], 1.0 / len(clips)
+    name = first.name if settings.as_clips or CHARACTER in first.source.object else ""
+    writing = write_rig(context, first.source, decomposition, settings.root_bone, hierarchy, name, first.rows)
+    rig = yield from background.part_of(writing, 0.0, own)
+    made += [block for block in rig.data_blocks if block not in made]
+    if settings.as_clips:
+        yield from background.part_of(add_clips(context, rig, clips, decomposition, made), own, 1.0)
+    return rig
 
 
 def _read(
@@ -281,72 +293,6 @@ def _solve(
     if settings.bone_kind == "RIGID":
         return *solve_posable(*given, part, importance), found.e_rms
     return found, hierarchy, None
-
-
-def _record(
-    objects: Sequence[bpy.types.Object],
-    source: SourceAnimation,
-    decomposition: "Decomposition",
-    rig: Rig,
-    meter: RigMeter,
-    settings: ConvertSettings,
-) -> dict:
-    """The figures, in the form of the objects' custom properties."""
-    hierarchy, numbers = rig.bones.hierarchy, source.animation.frame_numbers.tolist()
-    record = {
-        # Names, not pointers: a pointer would make the result a user of the source.
-        "source": objects[0].name,
-        # Tells the source from another object of the same name.
-        "source_data": objects[0].data.name,
-        "object": rig.object.name,
-        "armature": rig.armature.name,
-        "collection": rig.collection.name,
-        "method": source.method,
-        "bone_count": decomposition.bone_count,
-        "vertex_count": source.animation.vertex_count,
-        "frame_step": settings.frame_step,
-        **measured_figures(meter, numbers),
-        "solver_seconds": {name: float(value) for name, value in decomposition.seconds.items()},
-        "root_bone": settings.root_bone,
-        "joint_hierarchy": hierarchy is not None,
-        "rotation_only": settings.rotation_only,
-        "joint_slip": settings.joint_slip,
-        "key_tolerance": settings.key_tolerance,
-        "history": [float(error) for error in decomposition.history],
-    }
-    if CHARACTER in objects[0]:
-        record["character"] = name_for_results(objects[0])
-    if meter.normals is not None:
-        record["normals"] = meter.normals
-    if hierarchy is not None:
-        record["joint_count"] = int((hierarchy.parents >= 0).sum())
-    if decomposition.curve:
-        # Columns, since a custom property cannot hold rows of mixed types.
-        record["curve"] = {
-            "bone_count": [point.bone_count for point in decomposition.curve],
-            "e_rms": [point.e_rms for point in decomposition.curve],
-            "solved": [int(point.solved) for point in decomposition.curve],
-        }
-    if len(objects) > 1:
-        record["parts"] = [
-            {
-                "source": ob.name,
-                "source_data": ob.data.name,
-                "object": made.name,
-                "e_rms": part.e_rms,
-                "max_error": part.max_error,
-            }
-            for ob, made, part in zip(objects, rig.objects, meter.parts, strict=True)
-        ]
-    return record
-
-
-def _write_figures(objects: Sequence[bpy.types.Object], rig: Rig, record: dict) -> None:
-    """Store the figures on each skinned object and, for the panel, on the armature."""
-    for source, made in zip(objects, rig.objects, strict=True):
-        own = {"source": source.name, "source_data": source.data.name, "object": made.name}
-        write_figures(made, {**record, **own})
-    rig.armature[REPORT_PROPERTY] = record
 
 
 def _while_there(steps: background.Steps[Made], objects: Sequence[bpy.types.Object]) -> background.Steps[Made]:

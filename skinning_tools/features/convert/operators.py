@@ -46,6 +46,7 @@ class _Converting(SkinningJob):
     def finish(self, context: bpy.types.Context, result: Conversion) -> str:
         for note in result.notes:
             self.report({"INFO"}, translated(note))
+        self.leave_notes(result)
         return result.line()
 
 

@@ -108,20 +108,15 @@ def write_rig(
         undo.callback(remove_living, made)
         armature_object = new_object(names["rig"], bpy.data.armatures.new(names["rig"]), made)
         made.append(armature_object.data)
-        mesh_names = (names["skinned"], *other_names)
-        mesh_objects = [new_object(name, part.mesh, made) for name, part in zip(mesh_names, source.parts, strict=True)]
+        named = zip((names["skinned"], *other_names), source.parts, strict=True)
+        mesh_objects = [new_object(name, part.mesh, made) for name, part in named]
         collection = bpy.data.collections.new(names["skinning"])
         made.append(collection)
 
         making = make_bones(context, armature_object, decomposition, hierarchy, root_bone)
         bones = yield from background.part_of(making, 0.0, _BONES)
-        for mesh_object, name, part in zip(mesh_objects, mesh_names, source.parts, strict=True):
-            writing = _write_mesh(mesh_object, name, decomposition, part.vertices, bones.deform)
-            done = part.vertices.start / len(decomposition.rest), part.vertices.stop / len(decomposition.rest)
-            yield from background.part_of(writing, *(_BONES + (_SKINNED - _BONES) * share for share in done))
-            follow_armature(mesh_object, armature_object)
-            # Object properties that shaders and the viewport read.
-            mesh_object.color, mesh_object.pass_index = part.object.color, part.object.pass_index
+        skinning = _write_meshes(mesh_objects, source, decomposition, bones, armature_object)
+        yield from background.part_of(skinning, _BONES, _SKINNED)
         action = inherit_transform(
             context, source.object, armature_object, action_name or names["skinning"], source.animation.frame_numbers
         )
@@ -133,20 +128,46 @@ def write_rig(
         shape_action = None
         if decomposition.residual is not None:
             residual, offset = decomposition.residual.from_zero_to_one()
-            for mesh_object, part in zip(mesh_objects, source.parts, strict=True):
-                own_offset = None if offset is None else offset[part.vertices]
-                shape_names = put_residual_keys(mesh_object, residual.shapes[:, part.vertices], own_offset)
+            shape_names = _put_residual_keys(mesh_objects, source, residual.shapes, offset)
             shape_action = assign_residual_action(mesh_objects, action, names["shapes"])
             if shape_action != action:
                 made.append(shape_action)
             key_residual_values(mesh_objects[0], shape_names, residual.values[rows], times)
-
         for ob in (armature_object, *mesh_objects):
             collection.objects.link(ob)
         home_collection(context, source.object).children.link(collection)
         undo.pop_all()
     first, *others = mesh_objects
     return Rig(first, armature_object, action, collection, bones, shape_names, shape_action, tuple(others))
+
+
+def _write_meshes(
+    mesh_objects: Sequence[bpy.types.Object],
+    source: SourceAnimation,
+    decomposition: "Decomposition",
+    bones: RigBones,
+    armature_object: bpy.types.Object,
+) -> background.Steps:
+    """Generator: rest shapes, weights and places of the skinned objects; yields (fraction, stage)."""
+    count = len(decomposition.rest)
+    for mesh_object, part in zip(mesh_objects, source.parts, strict=True):
+        writing = _write_mesh(mesh_object, mesh_object.name, decomposition, part.vertices, bones.deform)
+        yield from background.part_of(writing, part.vertices.start / count, part.vertices.stop / count)
+        follow_armature(mesh_object, armature_object)
+        # Object properties that shaders and the viewport read.
+        mesh_object.color, mesh_object.pass_index = part.object.color, part.object.pass_index
+
+
+def _put_residual_keys(
+    mesh_objects: Sequence[bpy.types.Object], source: SourceAnimation, shapes: np.ndarray, offset: np.ndarray | None
+) -> tuple[str, ...]:
+    """Give each object its part of the residual ``shapes`` (S, N, 3), and of their ``offset`` (N, 3); returns the names
+    of the shape keys."""
+    names: tuple[str, ...] = ()
+    for mesh_object, part in zip(mesh_objects, source.parts, strict=True):
+        own_offset = None if offset is None else offset[part.vertices]
+        names = put_residual_keys(mesh_object, shapes[:, part.vertices], own_offset)
+    return names
 
 
 def write_error_attribute(rig: Rig, vertex_error: np.ndarray) -> None:

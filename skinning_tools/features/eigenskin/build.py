@@ -2,6 +2,7 @@
 """Build EigenSkin: from an armature's examples to driven shape keys on the mesh, and their error."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -143,24 +144,16 @@ def build(
     model, errors = yield from background.run_in_worker(work)
     check_unchanged(mesh_object, len(rig.rest))
     hidden = note_on_display(mesh_object) if show_normals else ""
+    shown = vertex_normals(skin.rest, skin.triangles) if show_normals and not hidden else None
     with bones_made(context, plan) as numbers:
-        written = write_eigenskin(
-            mesh_object,
-            skin.armature,
-            rig,
-            model,
-            normals=normals,
-            half_rotations=numbers,
-            shown_normals=vertex_normals(skin.rest, skin.triangles) if show_normals and not hidden else None,
-        )
+        written = write_eigenskin(mesh_object, skin.armature, rig, model, normals, numbers, shown)
     _store_errors(mesh_object, skin.armature, used, errors)
-    worst = int(np.argmax(errors.worst_distance))
     return Built(
         mesh_object.name,
         len(examples.names),
         written,
         errors.relative,
-        (examples.names[worst], int(errors.worst_vertex[worst]), float(errors.worst_distance[worst])),
+        _farthest(examples.names, errors),
         (
             *model.notes,
             *(plan.notes() if plan is not None else ()),
@@ -172,6 +165,12 @@ def build(
         time.perf_counter() - begin,
         half_bone_count=len(numbers),
     )
+
+
+def _farthest(names: Sequence[str], errors: "ExampleErrors") -> tuple[str, int, float]:
+    """The example, of ``names``, with the vertex that is farthest from its shape, that vertex, and the distance."""
+    worst = int(np.argmax(errors.worst_distance))
+    return names[worst], int(errors.worst_vertex[worst]), float(errors.worst_distance[worst])
 
 
 def show_heat_map(mesh_object: bpy.types.Object, shown: str) -> error_display.Scale:

@@ -25,6 +25,7 @@ from ...blender.wording import counted
 from ...core.errors import BadScene, BadSettings
 from ...core.memory import check_available
 from .example_shapes import (
+    Uncorrected,
     check_frame,
     check_place,
     check_simulated,
@@ -172,28 +173,9 @@ def add_frames(
         f"The shapes of {skin.label} ({len(skin.rest)} vertices, {len(numbers)} frames)",
     )
     omissions = Omissions(context, [source], numbers, [skin.armature], same_vertices=True)
-    readings, resting, repeated, latest = [], 0, 0, None
     with uncorrected(context, mesh_object, source) as left_out:
-        for number, fraction in _played(scene, view_layer, source, numbers):
-            yield 0.95 * fraction, f"Reading frame {number}"
-            if number not in numbers:
-                continue
-            check_frame(scene, view_layer, source, number)
-            depsgraph = view_layer.depsgraph
-            rotations, matrices = current_pose(skin, rig, depsgraph)
-            if not _moves(rotations):
-                resting, latest = resting + 1, None
-                continue
-            shape = evaluated_shape(skin, source, depsgraph, number)
-            check_place(context, skin, source, matrices, shape, number)
-            if source.data == mesh_object.data:
-                note_keys(left_out, source, depsgraph)
-            if latest is not None and _is_same(latest, rotations):
-                readings.pop()
-                repeated += 1
-            latest = rotations
-            name = marks.get(number, f"Frame {number}")
-            readings.append(_Reading(name, number, rotations, matrices, shape, current_channels(skin, depsgraph)))
+        reading = _read_frames(context, skin, rig, source, numbers, marks, left_out)
+        readings, resting, repeated = yield from background.part_of(reading, 0.0, 0.95)
     if not readings:
         raise BadScene(
             f"No joint of {skin.label} is posed at any of the {len(numbers)} frames from {numbers[0]} to "
@@ -245,6 +227,43 @@ class _Reading:
     matrices: np.ndarray
     shape: np.ndarray
     channels: dict[str, list[float]]
+
+
+def _read_frames(
+    context: bpy.types.Context,
+    skin: Skin,
+    rig: "Rig",
+    source: bpy.types.Object,
+    numbers: list[int],
+    marks: dict[int, str],
+    left_out: Uncorrected,
+) -> background.Steps[tuple[list[_Reading], int, int]]:
+    """Generator: play the frames ``numbers``; yields (fraction, stage), returns what is to be stored, and the numbers
+    of frames at rest and of frames with the pose of the next one, which are not."""
+    scene, view_layer = context.scene, context.view_layer
+    readings: list[_Reading] = []
+    resting, repeated, latest = 0, 0, None
+    for number, fraction in _played(scene, view_layer, source, numbers):
+        yield fraction, f"Reading frame {number}"
+        if number not in numbers:
+            continue
+        check_frame(scene, view_layer, source, number)
+        depsgraph = view_layer.depsgraph
+        rotations, matrices = current_pose(skin, rig, depsgraph)
+        if not _moves(rotations):
+            resting, latest = resting + 1, None
+            continue
+        shape = evaluated_shape(skin, source, depsgraph, number)
+        check_place(context, skin, source, matrices, shape, number)
+        if source.data == skin.object.data:
+            note_keys(left_out, source, depsgraph)
+        if latest is not None and _is_same(latest, rotations):
+            readings.pop()
+            repeated += 1
+        latest = rotations
+        name = marks.get(number, f"Frame {number}")
+        readings.append(_Reading(name, number, rotations, matrices, shape, current_channels(skin, depsgraph)))
+    return readings, resting, repeated
 
 
 def _store(

@@ -115,6 +115,24 @@ def _check_no_unknown_keys(mesh_object: bpy.types.Object) -> None:
         )
 
 
+def _begun(
+    mesh_object: bpy.types.Object, old: Record | None, model: "EigenSkin", half_rotations: tuple[int, ...]
+) -> tuple[Record, dict[str, str]]:
+    """The record of a new build with what it takes over from the ``old`` one, and the groups that the artist has
+    painted, by support. Raises BadScene."""
+    record = Record(model.vertex_count, world_units=True)
+    record.half_rotations = half_rotations
+    if old is None:
+        _check_no_unknown_keys(mesh_object)
+        return record, {}
+    find_renamed_groups(mesh_object, old)
+    # The earlier build made these; before it, they did not exist.
+    record.made_basis, record.made_animation = old.made_basis, old.made_animation
+    record.half_rotations = (*old.half_rotations, *half_rotations)
+    groups = {entry.name: entry.group for entry in (*old.kept, *old.supports)}
+    return record, {name: groups[name] for name in painted_masks(mesh_object)}
+
+
 def write_eigenskin(
     mesh_object: bpy.types.Object,
     armature: bpy.types.Object,
@@ -142,17 +160,7 @@ def write_eigenskin(
         raise BadScene(f"The {object_label(mesh_object)} was edited since its corrections were built. Build them again")
     check_bones(armature, _driving_joints(model), "BONE_GONE")
     old = eigenskin_record(mesh_object)
-    if old is None:
-        _check_no_unknown_keys(mesh_object)
-    if old:
-        find_renamed_groups(mesh_object, old)
-    groups = {entry.name: entry.group for entry in (*old.kept, *old.supports)} if old else {}
-    painted = {name: groups[name] for name in painted_masks(mesh_object)}
-    record = Record(model.vertex_count, world_units=True)
-    if old:
-        # The earlier build made these; before it, they did not exist.
-        record.made_basis, record.made_animation = old.made_basis, old.made_animation
-    record.half_rotations = (*(old.half_rotations if old else ()), *half_rotations)
+    record, painted = _begun(mesh_object, old, model, half_rotations)
     model = model if normals else model.without_normals()
     network = drivers.plan(model)
 

@@ -116,15 +116,9 @@ def fit(
     wanted, omitted = read_wanted(context, original, before, settings, frames, copies)
     chosen = _chosen(context, original, wanted, settings, copies)
     candidates = candidates_of(original, before, chosen, settings.candidates, bones)
+    left_alone = chosen[:0]
     if candidates is None:
-        chosen, left_alone = chosen[before.bound[chosen]], chosen[~before.bound[chosen]]
-        if not len(chosen):
-            raise BadScene(
-                f"No bone moves the {vertices_text(len(left_alone))} to fit in {object_label(original)}. "
-                f"Choose other bones than {CANDIDATES[0][1]}"
-            )
-    else:
-        left_alone = chosen[:0]
+        chosen, left_alone = _bound(original, before, chosen)
     _check_poses(original, wanted, chosen)
     stretch = stretch_of(original)
     matrices, rest, targets = _in_scene_units(wanted, chosen, stretch)
@@ -132,17 +126,9 @@ def fit(
     _check_free(original, before, rows, candidates)
     _check_spread(original, before, rows, matrices, rest, candidates)
     most = settings.max_influences or int(np.count_nonzero(before.weights, axis=1).max(initial=1))
+    options: dict[str, Any] = {"candidates": candidates, "max_influences": most, "locked": before.locked}
     result = yield from background.run_in_worker(
-        lambda progress: fit_weights(
-            rest,
-            *rows,
-            matrices,
-            targets,
-            candidates=candidates,
-            max_influences=most,
-            locked=before.locked,
-            progress=progress,
-        )
+        lambda progress: fit_weights(rest, *rows, matrices, targets, **options, progress=progress)
     )
     write_bone_weights(original, before, result.bones, result.weights, chosen)
     original.data.update()
@@ -163,6 +149,18 @@ def fit(
         int((residuals > _REACHED * size).any(axis=0).sum()),
         (*notes, *omitted),
     )
+
+
+def _bound(original: bpy.types.Object, before: BoneWeights, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the vertices ``chosen``, those with weights, which bones of their own can move, and the others. Raises
+    BadScene."""
+    bound = before.bound[chosen]
+    if not bound.any():
+        raise BadScene(
+            f"No bone moves the {vertices_text(len(chosen))} to fit in {object_label(original)}. "
+            f"Choose other bones than {CANDIDATES[0][1]}"
+        )
+    return chosen[bound], chosen[~bound]
 
 
 def _chosen(

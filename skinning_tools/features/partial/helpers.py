@@ -67,11 +67,7 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
     if settings.driven and settings.bone_kind != "RIGID":
         raise BadSettings("Driven helper bones only move and rotate. Set Bone Kind to Rigid")
     parts = parts_of(context, active, settings.armature, settings.target, weighted=True)
-    check_armature(parts.armature)
-    if not settings.driven:
-        check_keyable(parts.armature, ())
-    if settings.bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
-        check_even_scale(parts.mesh)
+    _check(parts, settings)
     locked = locked_by_group(parts.mesh, settings.locked_vertices)
     reading = yield from read_parts(context, parts, settings, deforming_bones(parts.armature))
     before, rest = reading.weights, rest_positions(parts.mesh.data)
@@ -79,16 +75,10 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
     drive = drive_of(parts, reading.motion, before.names, steady) if settings.driven else None
     importance = reading.importance(rest)
     solving = background.run_in_worker(partial(_solve, settings, reading, rest, locked, importance, drive))
-    solved = yield from background.part_of(solving, 0.4, 0.6, "Solving for helper bones")
-    helpers, driven, of_free = solved
+    helpers, driven, of_free = yield from background.part_of(solving, 0.4, 0.6, "Solving for helper bones")
     if not helpers.e_rms < helpers.e_rms_before:
         raise _no_help(parts, settings.driven)
-    own_count = len(before.names)
-    place = np.zeros(own_count + settings.bone_count, np.int64)
-    kept = np.flatnonzero(np.bincount(helpers.bones[helpers.weights > 0], minlength=len(place))[own_count:])
-    place[:own_count] = np.arange(own_count)
-    place[own_count + kept] = own_count + np.arange(len(kept))
-    bones = place[helpers.bones]
+    kept, bones = _used_helpers(helpers, len(before.names), settings.bone_count)
     new: KeyedBones | DrivenBones
     if drive is not None:
         new = DrivenBones(context, parts, reading, drive, [driven[index] for index in kept.tolist()])
@@ -125,6 +115,25 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
     return finished(
         parts, "Helper Bones", done, reading, meter_before, meter, begin, notes, (), errors, of_free=of_free
     )
+
+
+def _used_helpers(helpers: "HelperBones", own_count: int, bone_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The helpers that have weights, (H,) of ``bone_count``, and the bones of the vertices numbered without the
+    others."""
+    place = np.zeros(own_count + bone_count, np.int64)
+    kept = np.flatnonzero(np.bincount(helpers.bones[helpers.weights > 0], minlength=len(place))[own_count:])
+    place[:own_count] = np.arange(own_count)
+    place[own_count + kept] = own_count + np.arange(len(kept))
+    return kept, place[helpers.bones]
+
+
+def _check(parts: Parts, settings: HelperSettings) -> None:
+    """Raises BadScene if the armature cannot get such helpers."""
+    check_armature(parts.armature)
+    if not settings.driven:
+        check_keyable(parts.armature, ())
+    if settings.bone_kind != "AFFINE" and armature_of(parts.mesh) == parts.armature:
+        check_even_scale(parts.mesh)
 
 
 def _solve(

@@ -94,12 +94,8 @@ def solve_transforms(
             apply_motion(context, parts.armature, missing, action)
             if clip:
                 put_on_track(parts.armature, parts.mesh, clip)
-    unscaled = problem.unscaled[: len(names)] if settings.bone_kind == "SCALED" else np.zeros(0)
-    notes = [
-        *reading.notes,
-        *bare_notes(parts.mesh, weights),
-        *_notes(int(np.count_nonzero(unscaled)), bool(sheared), turned),
-    ]
+    unscaled = int(np.count_nonzero(problem.unscaled[: len(names)])) if settings.bone_kind == "SCALED" else 0
+    notes = [*reading.notes, *bare_notes(parts.mesh, weights), *_notes(unscaled, bool(sheared), turned)]
     left_behind = _left_behind(parts, reading, problem)
     if left_behind:
         notes.append(f"{left_behind}, which bones at their joints cannot follow")

@@ -2,8 +2,9 @@
 """Solve Weights: weights for animated bones."""
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
@@ -18,12 +19,16 @@ from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene, BadWeights
+from ...core.progress import Progress
 from .notes import target_notes
 from .parts import Parts, parts_of
 from .readings import plain_copy
 from .rest_key import MOST_SHIFT, NAME, check_can_have_key, mute_key, present_rest, set_rest, write_key
 from .settings import WeightSettings
 from .steps import Reading, attach, errors_of, finished, locked_by_group, read_parts
+
+if TYPE_CHECKING:
+    from ...core.decomposition.partial import SolvedSkin
 
 
 def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> background.Steps:
@@ -33,9 +38,6 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     Locked vertex groups do not change, nor do the weights of vertices in the group ``locked_vertices``.
     Raises SkinningError, and then changes nothing.
     """
-    from ...core.decomposition.partial import Given, Joints
-    from ...core.decomposition.partial import solve_skin as solve
-
     begin, settings = time.perf_counter(), WeightSettings(**given)
     parts = parts_of(context, active, settings.armature, settings.target, weighted=False)
     if settings.rest_shape:
@@ -49,27 +51,7 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
             f"All weights of {object_label(parts.mesh)} are locked, so there is nothing to solve for. Unlock some "
             "vertex groups (the padlock), or lock fewer vertices"
         )
-    fixed = Given(before.bones, before.weights, before.locked, locked)
-    edges = mesh_edges(parts.mesh.data)
-    rest, matrices = rest_positions(parts.mesh.data), reading.motion.matrices
-    importance = reading.importance(rest)
-    joints = Joints(_heads(parts, reading.motion.names), named_parents(parts.armature, reading.motion.names))
-    solving = background.run_in_worker(
-        lambda progress: solve(
-            reading.animation,
-            rest,
-            matrices,
-            settings.max_influences,
-            progress,
-            smoothness=settings.smoothness,
-            hold=settings.hold,
-            given=fixed,
-            joints=joints,
-            edges=edges,
-            importance=importance,
-            most_shift=MOST_SHIFT if settings.rest_shape else 0.0,
-        )
-    )
+    solving = background.run_in_worker(_solve(parts, settings, reading, locked))
     solved = yield from background.part_of(solving, 0.4, 0.7, "Solving the weights")
     bones, weights = solved.bones, solved.weights
     free = np.flatnonzero(~locked & weights.any(axis=1))
@@ -97,6 +79,30 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     done += f"up to {counted(most, 'influence')}"
     ways = _ways(before, settings)
     return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways, errors)
+
+
+def _solve(
+    parts: Parts, settings: WeightSettings, reading: Reading, locked: np.ndarray
+) -> "Callable[[Progress], SolvedSkin]":
+    """The solve of what was read, for a worker: without Blender, once it has begun."""
+    from ...core.decomposition.partial import Given, Joints, solve_skin
+
+    before, names = reading.weights, reading.motion.names
+    rest = rest_positions(parts.mesh.data)
+    return partial(
+        solve_skin,
+        reading.animation,
+        rest,
+        reading.motion.matrices,
+        settings.max_influences,
+        smoothness=settings.smoothness,
+        hold=settings.hold,
+        given=Given(before.bones, before.weights, before.locked, locked),
+        joints=Joints(_heads(parts, names), named_parents(parts.armature, names)),
+        edges=mesh_edges(parts.mesh.data),
+        importance=reading.importance(rest),
+        most_shift=MOST_SHIFT if settings.rest_shape else 0.0,
+    )
 
 
 def _heads(parts: Parts, names: Sequence[str]) -> np.ndarray:

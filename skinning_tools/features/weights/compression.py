@@ -3,6 +3,7 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import bpy
@@ -26,6 +27,9 @@ from ...core.progress import Progress
 
 if TYPE_CHECKING:
     from ...core.binding.compression import CompressedWeights, PositionalError
+
+# Bones and weights of the vertices.
+Rows = tuple[np.ndarray, np.ndarray]
 
 # Weights that differ by less are equal: they are stored in single precision.
 _SAME = 1e-7
@@ -111,25 +115,14 @@ def compress(
     mesh = mesh_object.data
     rows = before.bones, before.weights
     skin = Skin(mesh_object, armature, before.names, rest_positions(mesh), mesh_triangles(mesh), *rows)
-    stretch, label = stretch_of(mesh_object), object_label(mesh_object)
-
-    def compressing(progress: Progress) -> "CompressedWeights":
-        result = core.compress_weights(*rows, bits=bits, max_influences=max_influences, threshold=threshold)
-        _check_locked(label, before, result)
-        return result
-
-    result = yield from background.run_in_worker(compressing)
+    result = yield from background.run_in_worker(
+        lambda _: core.compress_weights(*rows, bits=bits, max_influences=max_influences, threshold=threshold)
+    )
+    _check_locked(object_label(mesh_object), before, result)
     posed = not is_animated(armature)
     matrices, numbers = yield from _pose_matrices(context, skin, frames, posed, omissions)
-
-    def measuring(progress: Progress) -> "PositionalError":
-        # In scene units: stretch · (M · stretch⁻¹) on stretched positions.
-        linear = stretch @ matrices[..., :3] @ np.linalg.inv(stretch)
-        seen = np.concatenate([linear, stretch @ matrices[..., 3:]], axis=-1)
-        after = result.bones, result.weights
-        return core.positional_error(skin.rest @ stretch.T, rows, after, seen, progress)
-
-    error = yield from background.run_in_worker(measuring)
+    stretch, after = stretch_of(mesh_object), (result.bones, result.weights)
+    error = yield from background.run_in_worker(partial(_error, skin.rest, stretch, matrices, rows, after))
     notes = texts_of(omissions.finish())
     check_unchanged(mesh_object, len(before.bones))
     forget_figures(mesh_object)
@@ -152,6 +145,18 @@ def compress(
     )
     write_record(mesh_object, COMPRESSION_PROPERTY, figures)
     return Compressed(mesh_object.name, figures, time.perf_counter() - begin, notes)
+
+
+def _error(
+    rest: np.ndarray, stretch: np.ndarray, matrices: np.ndarray, before: Rows, after: Rows, progress: Progress
+) -> "PositionalError":
+    """How far the skins ``before`` and ``after`` are apart in the poses ``matrices``, in scene units."""
+    from ...core.binding import compression as core
+
+    # stretch · (M · stretch⁻¹) on stretched positions.
+    linear = stretch @ matrices[..., :3] @ np.linalg.inv(stretch)
+    seen = np.concatenate([linear, stretch @ matrices[..., 3:]], axis=-1)
+    return core.positional_error(rest @ stretch.T, before, after, seen, progress)
 
 
 def compression_figures(mesh_object: bpy.types.Object) -> Compression | None:

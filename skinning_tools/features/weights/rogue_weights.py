@@ -143,11 +143,7 @@ def remove(
             forget_figures(mesh_object)
     free = [not weights.locked[island.bone] for island in islands]
     if only_checked:
-        for row in reversed([row for row, gone in zip(rows, free, strict=True) if gone]):
-            shown.islands.remove(row)
-        shown.active_index = min(shown.active_index, max(len(shown.islands) - 1, 0))
-        # As stored now: rounding counts.
-        shown.fingerprint = fingerprint(mesh_object) if shown.islands else ""
+        _take_off(mesh_object, [row for row, gone in zip(rows, free, strict=True) if gone])
     elif len(changed):
         shown.islands.clear()
         shown.fingerprint = ""
@@ -155,6 +151,16 @@ def remove(
     return _result(
         mesh_object, _CORRECTED, corrected, len(changed), islands + doubtful, doubtful, weights.locked, begin
     )
+
+
+def _take_off(mesh_object: bpy.types.Object, rows: Sequence[int]) -> None:
+    """Remove the corrected weights, ``rows`` of the list."""
+    shown = mesh_object.skinning_rogue_weights
+    for row in sorted(rows, reverse=True):
+        shown.islands.remove(row)
+    shown.active_index = min(shown.active_index, max(len(shown.islands) - 1, 0))
+    # As stored now: rounding counts.
+    shown.fingerprint = fingerprint(mesh_object) if shown.islands else ""
 
 
 def select(context: bpy.types.Context, active: bpy.types.Object | None, index: int = -1) -> str:

@@ -4,7 +4,8 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
@@ -88,9 +89,6 @@ def smooth(
     Groups that are locked in one of them stay in all. The computation runs in a worker; the meshes are written at the
     end, all or nothing. Raises SkinningError for problems that the user can fix.
     """
-    from ...core.binding.smoothing import smooth_weights
-    from ...core.binding.types import joined
-
     begin = time.perf_counter()
     check_smoothable(context, meshes)
     bodies, creases, stored = zip(*(_read(ob, meshes[0], keep_creases) for ob in meshes), strict=True)
@@ -98,33 +96,20 @@ def smooth(
     locked = np.any([before.locked for before in stored], axis=0)
     befores = [replace(before, locked=locked) for before in stored]
     mask = _joint_mask(meshes, vertex_group, invert_vertex_group, use_selection)
-    width = max(before.bones.shape[1] for before in befores)
     most = max_influences or max(
         *(int(np.count_nonzero(before.weights, axis=1).max(initial=0)) for before in befores), USUAL_INFLUENCES
     )
 
-    def work(progress: Progress) -> tuple[list[tuple[np.ndarray, np.ndarray]], list[np.ndarray]]:
-        from ...core.binding.influence_rows import padded_influences
-
-        rows = [padded_influences(before.bones, before.weights, width) for before in befores]
-        found = smooth_weights(
-            joined(*bodies),
-            np.concatenate([bones for bones, _ in rows]),
-            np.concatenate([weights for _, weights in rows]),
-            len(befores[0].names),
-            strength=strength,
-            iterations=iterations,
-            mask=mask,
-            creases=np.concatenate(creases),
-            max_influences=most,
-            locked=locked,
-            progress=progress,
-        )
-        ends = np.cumsum([len(before.bones) for before in befores])[:-1]
-        smoothed = list(zip(*(np.split(each, ends) for each in found), strict=True))
-        return smoothed, [changes(before, *rows) for before, rows in zip(befores, smoothed, strict=True)]
-
-    smoothed, changed = yield from background.run_in_worker(work)
+    options = {
+        "strength": strength,
+        "iterations": iterations,
+        "mask": mask,
+        "creases": np.concatenate(creases),
+        "max_influences": most,
+        "locked": locked,
+    }
+    smoothed = yield from background.run_in_worker(partial(_smoothed, bodies, befores, options))
+    changed = [changes(before, *rows) for before, rows in zip(befores, smoothed, strict=True)]
     for ob, before in zip(meshes, befores, strict=True):
         check_unchanged(ob, len(before.bones))
     for ob, before, (bones, weights), change in zip(meshes, befores, smoothed, changed, strict=True):
@@ -137,6 +122,22 @@ def smooth(
     seconds = time.perf_counter() - begin
     count, most_changed = int(np.count_nonzero(largest > _SAME)), float(largest.max(initial=0.0))
     return Smoothed(names, count, most_changed, _notes(stored), seconds)
+
+
+def _smoothed(
+    bodies: "Sequence[Body]", befores: Sequence[BoneWeights], options: dict[str, Any], progress: Progress
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Bones and weights of each mesh, smoothed as one body. options: of core.binding.smoothing.smooth_weights."""
+    from ...core.binding.influence_rows import padded_influences
+    from ...core.binding.smoothing import smooth_weights
+    from ...core.binding.types import joined
+
+    width = max(before.bones.shape[1] for before in befores)
+    rows = [padded_influences(before.bones, before.weights, width) for before in befores]
+    bones, weights = map(np.concatenate, zip(*rows, strict=True))
+    found = smooth_weights(joined(*bodies), bones, weights, len(befores[0].names), **options, progress=progress)
+    ends = np.cumsum([len(before.bones) for before in befores])[:-1]
+    return list(zip(*(np.split(each, ends) for each in found), strict=True))
 
 
 def _notes(stored: Sequence[BoneWeights]) -> tuple[str, ...]:
