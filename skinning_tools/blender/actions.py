@@ -4,12 +4,14 @@
 Up to 4.3 an action holds its curves itself. Since 4.4 the channelbag of a slot holds them, in a layer's strip.
 """
 
+import re
 from collections.abc import Callable, Iterable
 
 import bpy
 import numpy as np
 
 LINEAR = "LINEAR"
+_BONE = re.compile(r'^pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # The values of a keyframe point: names, sizes and types. Types of handles come before handles.
 _KEY_VALUES = (
     *((name, 1, np.int32) for name in ("interpolation", "easing", "type", "handle_left_type", "handle_right_type")),
@@ -134,6 +136,12 @@ def bone_path(name: str) -> str:
 def bone_paths(names: Iterable[str]) -> tuple[str, ...]:
     """The beginnings of the data paths of the pose bones ``names``."""
     return tuple(map(bone_path, names))
+
+
+def bone_of(path: str) -> str | None:
+    """The name of the pose bone that a data path is of, None if it is of none."""
+    found = _BONE.match(path)
+    return bpy.utils.unescape_identifier(found[1]) if found else None
 
 
 def key_times(scene: bpy.types.Scene, frame_numbers: np.ndarray) -> np.ndarray:

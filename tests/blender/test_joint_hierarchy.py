@@ -10,6 +10,7 @@ from mathutils import Vector
 
 from skinning_tools import command_line
 from skinning_tools.blender.background import drain
+from skinning_tools.blender.control_points import read_positions
 from skinning_tools.blender.rotation_limits import limit_of
 from skinning_tools.blender.skin_reader import rest_positions
 from skinning_tools.core.animation import unit_scale
@@ -364,13 +365,15 @@ def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monke
         bones.remove(bones[gone])
 
     edited(rig, replaced)
+    own = jointed.vertex_groups.new(name="Own")
+    own.add(range(5), 0.5, "REPLACE")
     action, before, shape = rig.animation_data.action, moving_meshes.state(), scenes.played(jointed, FRAMES)
     with monkeypatch.context() as patched:
         patched.setattr(again, "attach", no_memory)
-        refused("solve_again", "ran out of memory", rotation_only=False)
+        refused("solve_again", "ran out of memory")
     assert (moving_meshes.state(), rig.animation_data.action) == (before, action)
     np.testing.assert_array_equal(scenes.played(jointed, FRAMES), shape)
-    found = drain(again.solve_again(bpy.context, jointed, rotation_only=False))
+    found = drain(again.solve_again(bpy.context, jointed))
     assert any("1 new bone moving freely, without a parent that deforms: Stray (" in note for note in found.notes)
     names = set(rig.data.bones.keys())
     for vertex in jointed.data.vertices:
@@ -378,6 +381,25 @@ def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monke
         assert total == pytest.approx(1, abs=1e-5)
     assert rig.animation_data.action != action
     assert not [curve for curve in curves(rig.animation_data.action) if gone in curve.data_path]
+    assert gone not in jointed.vertex_groups, "the conversion has made it"
+    assert [own.weight(vertex) for vertex in range(5)] == [0.5] * 5
+
+
+def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
+    """Joints slip where the input is noisy: bones that were free stay so, and the report tells what holding them costs."""
+    bar, noise = bending_bar((0.0, 1.2, 2.4, 3.6, 4.8)), np.random.default_rng(0)
+    for key in bar.data.shape_keys.key_blocks[1:]:
+        positions = read_positions(key.data, "co")
+        key.data.foreach_set("co", (positions + noise.normal(scale=0.05, size=positions.shape)).ravel())
+    jointed, _ = convert(bar, bone_count=5, iterations=5, bone_kind="RIGID", joint_hierarchy=True)
+    before = jointed["skinning_e_rms"]
+    found = drain(again.solve_again(bpy.context, jointed))
+    assert found.record.e_rms_before == before
+    assert jointed["skinning_e_rms"] == found.record.e_rms <= 1.0001 * before
+    assert not found.record.warning
+    held = drain(again.solve_again(bpy.context, jointed, rotation_only=True))
+    assert held.record.e_rms > 1.01 * before
+    assert held.record.warning == "farther from the target than before: undo, or solve without Rotation Only"
 
 
 def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm):

@@ -6,7 +6,6 @@ alone, without NLA, from its first to its last key or over its manual frame rang
 """
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 
 import bpy
 
-from ..actions import slot_curves, strip_slot
+from ..actions import bone_of, slot_curves, strip_slot
 from ..clip_tracks import track_strips
 from ..data_blocks import is_alive
 from ..preconditions import unmet
@@ -33,7 +32,6 @@ _CHANNELS = (
     ("rotation_axis_angle", (0.0, 0.0, 1.0, 0.0)),
     ("scale", (1.0, 1.0, 1.0)),
 )
-_BONE = re.compile(r'^pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ def clip_of(armature: bpy.types.Object, action: bpy.types.Action, step: int = 1,
     for handle, curves in _curves_by_slot(armature, action):
         if slot not in (0, handle):
             continue
-        named = {name for curve in curves if (name := _bone_of(curve.data_path)) is not None}
+        named = {name for curve in curves if (name := bone_of(curve.data_path)) is not None}
         own = frozenset(name for name in named if name in armature.pose.bones)
         if 2 * len(own) < len(named) or not own or (best is not None and len(own) <= len(best.bones)):
             continue
@@ -87,11 +85,6 @@ def _curves_by_slot(armature: bpy.types.Object, action: bpy.types.Action) -> Ite
     fitting = [slot for slot in action.slots if slot.target_id_type in ("OBJECT", "UNSPECIFIED")]
     for slot in sorted(fitting, key=lambda slot: slot.identifier != own):
         yield slot.handle, slot_curves(action, slot)
-
-
-def _bone_of(path: str) -> str | None:
-    found = _BONE.match(path)
-    return bpy.utils.unescape_identifier(found[1]) if found else None
 
 
 def _numbers(action: bpy.types.Action, curves: Sequence, step: int) -> range:

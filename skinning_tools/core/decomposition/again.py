@@ -100,16 +100,17 @@ def solve_again(
     animation, starting from the weights ``start``.
 
     joints of all P bones; the bones ``fixed`` (P,), which come last and have no weights, keep the motion ``given``
-    (F, P, 3, 4). The others as for ``solve_weights``, which see for the errors raised.
+    (F, P, 3, 4), and the others may start from it. If all joints hold in it, then without smoothness the error is at
+    most that of ``start`` with ``given``. The others as for ``solve_weights``, which see for the errors raised.
     """
-    bones, weights, count = start.bones, start.weights, int((~fixed).sum())
+    bones, weights, count, given = start.bones, start.weights, int((~fixed).sum()), given.copy()
     for number in range(_ROUNDS):
         part = span(progress, number / (_ROUNDS + 1), (number + 1) / (_ROUNDS + 1))
-        transforms = _motion(animation, rest, bones, weights, joints, given, fixed, span(part, 0.0, 0.4))
+        given[:, :count] = _motion(animation, rest, bones, weights, joints, given, fixed, span(part, 0.0, 0.4))
         bones, weights = solve_weights(
             animation,
             rest,
-            transforms[:, :count],
+            given[:, :count],
             max_influences,
             span(part, 0.4, 1.0),
             smoothness=smoothness,
@@ -117,7 +118,7 @@ def solve_again(
             edges=edges,
         )
     last = span(progress, _ROUNDS / (_ROUNDS + 1), 1.0)
-    return _motion(animation, rest, bones, weights, joints, given, fixed, last)[:, :count], bones, weights
+    return _motion(animation, rest, bones, weights, joints, given, fixed, last), bones, weights
 
 
 def _motion(
@@ -131,4 +132,5 @@ def _motion(
     progress: Progress,
 ) -> np.ndarray:
     skin = rest, bones, weights, len(fixed)
-    return solve_transforms(animation, *skin, "RIGID", joints=joints, given=given, fixed=fixed, progress=progress)
+    solved = solve_transforms(animation, *skin, "RIGID", joints=joints, given=given, fixed=fixed, progress=progress)
+    return solved[:, ~fixed]

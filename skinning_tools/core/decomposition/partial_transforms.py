@@ -67,8 +67,8 @@ def solve_transforms(
 
     rest (N, 3); bones and weights (N, K), which count as in Blender (see ``convex_influences``). SCALED bones
     stretch along the columns of ``bone_axes`` (P, 3, 3), by default the object's axes, except for the bones
-    ``unscaled`` (P,), which are rigid. The bones ``fixed`` (P,) keep the motion ``given`` (F, P, 3, 4); a bone without
-    any weight follows its joint, or stands still.
+    ``unscaled`` (P,), which are rigid. The bones ``fixed`` (P,) keep the motion ``given`` (F, P, 3, 4), and others start
+    from it where that is closest; a bone without any weight follows its joint, or stands still.
     Kavan et al. 2010, section 4.2, for AFFINE; alternating weighted Procrustes for the others and along joints.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights, Cancelled.
     """
@@ -249,7 +249,7 @@ class JointedBones:
         )
 
     def solve(self, start: np.ndarray, squared_norm: float, progress: Progress) -> np.ndarray:
-        """(F, P, 3, 4) from the given motion ``start``, of which only the fixed bones count."""
+        """(F, P, 3, 4) from the given motion ``start``, which the fixed bones keep."""
         current, error = self._best_start(start)
         before, factor = None, _FIRST_EXTRAPOLATION
         for number in range(_MOST_SWEEPS):
@@ -295,9 +295,9 @@ class JointedBones:
         return result
 
     def _best_start(self, start: np.ndarray) -> tuple[np.ndarray, float]:
-        """Each bone fitted alone, or the affine fit brought to what bones may do: whichever is closer."""
+        """Each bone fitted alone, the affine fit brought to what bones may do, or ``start``: whichever is closest."""
         alone = _alone(self._equations, start, self._free)
-        found = [self.held(alone)]
+        found = [self.held(alone), self.held(start)]
         if self._free.any():
             found.append(self.held(_affine(self._equations, start, self._free)))
         errors = [self._equations.squared_error(to_rows(motion)) for motion in found]

@@ -30,7 +30,7 @@ from ...blender.residual_keys import (
 )
 from ...blender.rotation_limits import MARGIN, freed, limit_of, limit_rotations, remove_limits
 from ...blender.skin_reader import mesh_edges, rest_positions
-from ...blender.vertex_groups import read_weights
+from ...blender.vertex_groups import read_weights, remove_groups
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, listed, names_text, vertices_text
 from ...core import quaternions
@@ -53,9 +53,9 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     """Generator: solve for the weights and keyframes of a skeleton as it is now, by the AgainSettings ``given``;
     returns a PartialResult, yields (fraction, stage).
 
-    Bones, names, parents and joints stay. Deforming bones are rigid; they turn about their joints with
-    ``rotation_only``, but for those without a deforming parent. Residual shapes of the conversion are solved, too.
-    Raises SkinningError, and then changes nothing.
+    Bones, names, parents and joints stay; the groups that the conversion made for bones that are gone are removed.
+    Deforming bones are rigid, and turn about their joints where ``_held`` says so. Residual shapes of the conversion are
+    solved, too. Raises SkinningError, and then changes nothing.
     """
     begin, settings = time.perf_counter(), AgainSettings(**given)
     parts = parts_of(context, active, settings.armature, settings.target, weighted=False)
@@ -67,12 +67,15 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     _check_weights(parts, before)
     shapes = residual_names(parts.mesh) if result is not None else ()
     reading = yield from read_parts(context, parts, settings, names, before, (OFFSET, *shapes))
-    problem = joint_problem(parts, reading, names, {}, _held(parts.armature, names, settings.rotation_only))
+    held = _held(parts.armature, names, settings.rotation_only or (result is not None and _holds_joints(result)))
+    problem = joint_problem(parts, reading, names, {}, held)
     solving = background.run_in_worker(_work(parts, reading, problem, names, settings, len(shapes)))
     solution: _Solution = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
     poses = in_armature_space(solution.transforms, reading.motion, parts.armature, names)
     wanted = WantedPoses(names, poses, problem.held[: len(names)], {}, False)
     numbers = reading.animation.frame_numbers
+    left_behind = _left_behind(parts) if result is not None else []
+    known = _known_error(result, numbers, settings.frame_step) if result is not None else None
     times = actions.key_times(context.scene, numbers)
     with (
         new_motion(context, parts, (), wanted, reading, times, None, "solved") as (copy, action, made),
@@ -92,6 +95,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
             with put_back_on_failure(context, [parts.mesh], parts.armature):
                 apply_motion(context, parts.armature, (), action)
                 write_bone_weights(parts.mesh, before, solution.bones, solution.weights)
+                remove_groups(parts.mesh, left_behind)
                 forget_figures(parts.mesh)
                 notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
                 if shapes:
@@ -108,7 +112,8 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
         notes.append(f"{counted(len(shapes), 'residual shape')} solved again")
     done = f"weights and motion of {counted(len(names), 'bone')} over {counted(len(numbers), 'frame')}"
     done = f'{done} in the action "{action.name}"'
-    return finished(parts, "Again", done, reading, None, meter, begin, notes)
+    ways = ("solve without Rotation Only",) if settings.rotation_only else ()
+    return finished(parts, "Again", done, reading, known, meter, begin, notes, ways)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +143,9 @@ def _work(
 
     rest, edges = rest_positions(parts.mesh.data), mesh_edges(parts.mesh.data)
     ends = _ends(parts, reading.motion.to_armature[0], names)
+    # The bones start from what they do now, if the joints allow it: so that the solve makes nothing worse.
+    given = problem.given.copy()
+    given[:, ~problem.fixed] = reading.motion.matrices
     parents, (bones, weights) = named_parents(parts.armature, names), read_weights(parts.mesh, names)
     count = min(shape_count, len(reading.animation.frames))
 
@@ -150,7 +158,7 @@ def _work(
             problem.joints,
             settings.max_influences,
             span(progress, 0.0, 0.8 if count else 1.0),
-            given=problem.given,
+            given=given,
             fixed=problem.fixed,
             smoothness=settings.smoothness,
             edges=edges,
@@ -233,6 +241,11 @@ def _check_weights(parts: Parts, before: BoneWeights) -> None:
         )
 
 
+def _holds_joints(result: Result) -> bool:
+    """Whether the conversion has let bones only rotate."""
+    return bool(result.figures.get("rotation_only")) and not result.figures.get("joint_slip")
+
+
 def _held(armature: bpy.types.Object, names: tuple[str, ...], rotation_only: bool) -> list[bool]:
     """Whether each bone turns about its joint. One on a bone that does not deform, such as a root, moves freely."""
     above = named_parents(armature, names)
@@ -240,6 +253,25 @@ def _held(armature: bpy.types.Object, names: tuple[str, ...], rotation_only: boo
         armature.data.bones[name].use_connect or bool(rotation_only and parent >= 0)
         for name, parent in zip(names, above, strict=True)
     ]
+
+
+def _left_behind(parts: Parts) -> list[str]:
+    """The groups of bones that the user has deleted: the mesh is a conversion's, and the action still moves them.
+
+    Locked groups, and those that a modifier uses, are the user's.
+    """
+    curves = actions.existing_curves(parts.armature)
+    moved = {actions.bone_of(curve.data_path) for curve in curves} - set(parts.armature.data.bones.keys())
+    used = {getattr(modifier, "vertex_group", "") for modifier in parts.mesh.modifiers}
+    groups = [group for group in parts.mesh.vertex_groups if not group.lock_weight]
+    return [group.name for group in groups if group.name in moved and group.name not in used]
+
+
+def _known_error(result: Result, numbers: np.ndarray, step: int) -> float | None:
+    """E_RMS as the panel shows it before, None if it was measured in other frames."""
+    figures = result.figures
+    measured = figures["frame_start"], figures["frame_end"], figures["frame_step"]
+    return float(figures["e_rms"]) if measured == (numbers[0], numbers[-1], step) else None
 
 
 def _ends(parts: Parts, to_armature: np.ndarray, names: tuple[str, ...]) -> np.ndarray:

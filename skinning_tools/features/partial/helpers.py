@@ -113,7 +113,7 @@ def add_helper_bones(context: bpy.types.Context, active: bpy.types.Object | None
     done = f"{counted(len(kept), 'driven helper bone' if settings.driven else 'helper bone')} added to "
     done += f'"{parts.armature.name}", {vertices_text(len(rows))} with new weights'
     return finished(
-        parts, "Helper Bones", done, reading, meter_before, meter, begin, notes, (), errors, of_free=of_free
+        parts, "Helper Bones", done, reading, meter_before.e_rms, meter, begin, notes, (), errors, of_free=of_free
     )
 
 

@@ -101,7 +101,7 @@ def solve_transforms(
         notes.append(f"{left_behind}, which bones at their joints cannot follow")
     done = f'motion of {counted(len(names), "bone")} over {counted(len(times), "frame")} in the action "{action.name}"'
     ways = _ways(parts, problem, len(names), settings, bool(left_behind))
-    return finished(parts, "Motion", done, reading, meter_before, meter, begin, notes, ways)
+    return finished(parts, "Motion", done, reading, meter_before.e_rms, meter, begin, notes, ways)
 
 
 def _solving(

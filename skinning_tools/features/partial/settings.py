@@ -128,11 +128,10 @@ class AgainSettings(PartialSettings, stored="skinning_partial.again"):
     smoothness = smoothness()
     rotation_only = switch(
         "Rotation Only",
-        True,
+        False,
         tip="Each bone only rotates about its joint, where you placed it, but for bones without a parent that deforms. "
-        "Otherwise only connected bones do",
-        flag="--free-joints",
-        help="let bones that are not connected to their parent move away from their joint",
+        "Off: only connected bones do, and all if the conversion had Rotation Only without Joint Slip",
+        flag="--rotation-only",
     )
 
 

@@ -248,7 +248,7 @@ def finished(
     title: str,
     done: str,
     reading: Reading,
-    meter_before: ErrorMeter | None,
+    before: float | None,
     meter: ErrorMeter,
     begin: float,
     notes: Sequence[str],
@@ -256,17 +256,17 @@ def finished(
     clips: ClipErrors | None = None,
     of_free: float = -1.0,
 ) -> PartialResult:
-    """The result; stores its figures on the mesh object. ways: advice for the case that the error has grown. of_free:
-    as in PartialFigures."""
+    """The result; stores its figures on the mesh object. before: E_RMS, None if unknown; ways: advice for the case that
+    it has grown. of_free: as in PartialFigures."""
     clips = clips or ClipErrors()
     numbers = reading.animation.frame_numbers
-    e_rms, before = float(meter.e_rms), -1.0 if meter_before is None else float(meter_before.e_rms)
-    farther = meter_before is not None and e_rms - before > NO_DIFFERENCE * max(before, 1.0)
+    e_rms = float(meter.e_rms)
+    farther = before is not None and e_rms - before > NO_DIFFERENCE * max(before, 1.0)
     figures = PartialFigures(
         title=title,
         target=parts.target.name,
         armature=parts.armature.name,
-        e_rms_before=before,
+        e_rms_before=-1.0 if before is None else float(before),
         e_rms=e_rms,
         max_error=float(meter.max_error),
         frame_start=float(numbers.min()),

@@ -78,7 +78,8 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     done = f"weights of {vertices_text(len(free))} for {counted(used, 'bone')}, "
     done += f"up to {counted(most, 'influence')}"
     ways = _ways(before, settings)
-    return finished(parts, "Weights", done, reading, meter_before, meter, begin, notes, ways, errors)
+    present = None if meter_before is None else meter_before.e_rms
+    return finished(parts, "Weights", done, reading, present, meter, begin, notes, ways, errors)
 
 
 def _solve(
