@@ -14,6 +14,7 @@ import numpy as np
 
 from ..animation import Animation
 from ..binding.influence_rows import padded_influences
+from ..bone_order import parents_first
 from ..dense import one_blas_thread
 from ..grouping import members
 from ..joint_hierarchy import JointHierarchy
@@ -85,13 +86,15 @@ def solve_jointed(
     """Bones, weights and rest pose again, with the bones of ``free`` held together by the joints of ``hierarchy``.
 
     free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions, and
-    the hierarchy that is returned has them, with slips of 0. settings: those of ``free``. On a symmetric body they
+    the hierarchy that is returned has them, with slips of 0. A bone whose joint slips by more than what hangs from it
+    is large becomes a root, such as one of vertices without weights, which stand still at one place. settings: those of ``free``. On a symmetric body they
     mirror each other in the end. Bones that are no vertex's strongest, and carry no such bone, are left out halfway;
     from then on, weights stay within near_weights.PoseLimits. slip: how far, as a share of the rest pose's diagonal, a
     bone may leave its joint in the end; with more than 0, the joints are not held. importance (N,): as for
     ``decompose``. All frames count alike, and so do large and small errors, whatever the emphasis. Raises BadSettings
     (importances that are no such numbers), Cancelled.
     """
+    hierarchy = replace(hierarchy, parents=_held_parents(free, hierarchy))
     matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
     solve = _JointedSolve(matrix, state, motion, MovingJoints(heads, hierarchy.parents), settings.optimize_rest_pose)
     plane = (hierarchy.plane - matrix.means[0][0]) / matrix.radius
@@ -123,6 +126,20 @@ def _begun(
     skin = strongest_first(free.bones, free.weights, free.bone_count)
     state = VertexState(homogeneous(points), *skin, checked_importance(importance, animation))
     return matrix, state, motion, (hierarchy.joints - matrix.means[0]) / matrix.radius
+
+
+def _held_parents(free: Decomposition, hierarchy: JointHierarchy) -> np.ndarray:
+    """(P,) the parents, −1 where no joint can hold a bone: see ``solve_jointed``."""
+    low, high = np.full((free.bone_count, 3), np.inf), np.full((free.bone_count, 3), -np.inf)
+    strongest = strongest_bones(free.bones, free.weights)
+    np.minimum.at(low, strongest, free.rest)
+    np.maximum.at(high, strongest, free.rest)
+    for bone in reversed(parents_first(hierarchy.parents)):
+        parent = hierarchy.parents[bone]
+        if parent >= 0:
+            low[parent], high[parent] = np.minimum(low[parent], low[bone]), np.maximum(high[parent], high[bone])
+    size = np.linalg.norm(np.maximum(high - low, 0.0), axis=1)
+    return np.where(np.isfinite(low[:, 0]) & (hierarchy.slips > size), -1, hierarchy.parents)
 
 
 class _JointedSolve:

@@ -146,6 +146,22 @@ def test_an_idle_bone_at_the_end_of_a_chain_is_left_out():
     assert result.bones.max() == 2
 
 
+def test_vertices_that_stand_still_at_one_place_hang_from_no_joint():
+    # As those without weights in a rig whose bones all move.
+    animation = bending_bar(frames=10)
+    still = np.tile(np.float32([3.0, 0.0, 1.5]), (10, 4, 1))
+    turned = Rotation.from_rotvec(0.1 * np.arange(10)[:, None] * [0, 0, 1.0]).as_matrix()
+    moved = animation.frames @ np.swapaxes(turned, -1, -2) + np.linspace(0, 2, 10)[:, None, None]
+    animation = Animation(np.concatenate([moved, still], axis=1).astype(np.float32), animation.triangles)
+    settings = Settings(4, "RIGID", iterations=5)
+    found, hierarchy = free_solve(animation, settings)
+    assert (hierarchy.parents >= 0).sum() == 3, "the search links what is near"
+    result, held = solve_jointed(animation, found, hierarchy, settings)
+    assert (held.parents >= 0).sum() == 2
+    made = np.array([skin_frame(result.rest, result.bones, result.weights, each) for each in result.transforms])
+    np.testing.assert_allclose(made[:, -4:], still, atol=0.02)
+
+
 def test_fewer_bones_than_influences():
     # Pruning keeps the slots of the weights, and leaves as many bones as there are parts.
     animation = bending_bar(frames=5)
