@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limit Rotation constraints with the range in which bones turn in their animation."""
+"""Limits with the range in which bones turn in their animation: Limit Rotation constraints, and the same for IK."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,8 @@ _GOOD, _USABLE = math.radians(60.0), math.radians(80.0)
 
 def limit_rotations(armature: bpy.types.Object, turns: Mapping[str, np.ndarray], margin: float) -> list[str]:
     """Limit the bones' own rotations to the ranges of ``turns``, quaternions (F, 4) by the name of the bone, and
-    ``margin`` radians more at both ends. A bone that was limited so before has new limits.
+    ``margin`` radians more at both ends. A bone that was limited so before has new limits. Inverse kinematics, which
+    ignore constraints, get the same about axes without limits of the user's.
 
     Returns the names of the bones that turn too far to be limited. The armature may be in no scene.
     """
@@ -44,6 +45,10 @@ def limit_rotations(armature: bpy.types.Object, turns: Mapping[str, np.ndarray],
             setattr(constraint, f"use_limit_{axis}", bool(high - low < 2 * math.pi))
             setattr(constraint, f"min_{axis}", low)
             setattr(constraint, f"max_{axis}", high)
+            if not getattr(bone, f"use_ik_limit_{axis}"):
+                for end, value in zip(("min", "max"), _for_ik(constraint, axis), strict=True):
+                    setattr(bone, f"ik_{end}_{axis}", value)
+                setattr(bone, f"use_ik_limit_{axis}", getattr(constraint, f"use_limit_{axis}"))
     return free
 
 
@@ -66,9 +71,20 @@ def freed(armature: bpy.types.Object) -> set[str]:
 def _remove(bone: bpy.types.PoseBone) -> bool:
     found = limit_of(bone)
     if found is not None:
+        for axis in "xyz":
+            present = getattr(bone, f"ik_min_{axis}"), getattr(bone, f"ik_max_{axis}")
+            # Other ranges are the user's.
+            if np.allclose(present, _for_ik(found, axis), atol=1e-6):
+                setattr(bone, f"use_ik_limit_{axis}", False)
         bone.constraints.remove(found)
         del bone[_LIMITED]
     return found is not None
+
+
+def _for_ik(constraint: bpy.types.Constraint, axis: str) -> tuple[float, float]:
+    """The range of an axis as inverse kinematics may have it: no farther than a half turn, and with the rest pose."""
+    low, high = getattr(constraint, f"min_{axis}"), getattr(constraint, f"max_{axis}")
+    return max(-math.pi, min(low, 0.0)), min(math.pi, max(high, 0.0))
 
 
 def _with_middles(rotations: np.ndarray) -> np.ndarray:

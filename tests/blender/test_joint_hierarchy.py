@@ -6,12 +6,12 @@ from contextlib import contextmanager
 import bpy
 import numpy as np
 import pytest
-from mathutils import Vector
+from mathutils import Matrix, Vector
 
 from skinning_tools import command_line
 from skinning_tools.blender.background import drain
 from skinning_tools.blender.control_points import read_positions
-from skinning_tools.blender.rotation_limits import limit_of
+from skinning_tools.blender.rotation_limits import limit_of, remove_limits
 from skinning_tools.blender.skin_reader import rest_positions
 from skinning_tools.core.animation import unit_scale
 from skinning_tools.core.decomposition import BONE_KINDS
@@ -207,6 +207,20 @@ def test_rotation_limits_do_not_change_what_plays(arm):
     local = rig.convert_space(pose_bone=bone, matrix=bone.matrix, from_space="POSE", to_space="LOCAL")
     assert local.to_euler().x == pytest.approx(limit.max_x, abs=1e-4)
     assert limit.max_x < 2.0
+    # So does inverse kinematics, which knows no constraints.
+    limit.enabled, bone.rotation_euler = False, (0, 0, 0)
+    target = scenes.link(bpy.data.objects.new("Target", None))
+    chain = bone.constraints.new("IK")
+    chain.target, chain.chain_count = target, 1
+    for side in (-1.0, 1.0):
+        target.matrix_world = rig.matrix_world @ bone.bone.matrix_local @ Matrix.Translation((0.0, -3.0, 0.5 * side))
+        bpy.context.view_layer.update()
+        local = rig.convert_space(pose_bone=bone, matrix=bone.matrix, from_space="POSE", to_space="LOCAL")
+        assert min(limit.min_x, 0) - 0.01 <= local.to_euler().x <= max(limit.max_x, 0) + 0.01
+    bone.use_ik_limit_y = False
+    bone.use_ik_limit_z, bone.ik_max_z = True, 1.5
+    remove_limits(rig)
+    assert [getattr(bone, f"use_ik_limit_{axis}") for axis in "xyz"] == [False, False, True], "z is the user's"
     with pytest.raises(RuntimeError, match="Rotation Limits need bones that turn about joints"):
         convert(arm, rotation_limits=True)
 

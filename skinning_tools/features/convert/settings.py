@@ -163,7 +163,7 @@ class PresetSettings(SolverSettings):
         "Rotation Limits",
         False,
         tip="With Joint Hierarchy, limit each bone that has a parent to the rotations of its keyframes and the margin, "
-        "with a Limit Rotation constraint",
+        "with a Limit Rotation constraint and limits for inverse kinematics",
         flag="--rotation-limits",
     )
     limit_margin = angle(
