@@ -76,16 +76,18 @@ def captured(tables: Tables) -> None:
     tables.begin(
         "Rotation Only on captured performers",
         f"Up to {MOST_BONES} Rigid bones that form a skeleton, each but the root only rotating, beside as many free "
-        f"bones. *Time*: processor time of the whole solve as a multiple of that of {MOST_BONES} free bones.",
-        *("performer", "bones", "E_RMS of free bones", "E_RMS", "ratio", "time"),
+        "bones, and beside half as many, which have the same freedom: three numbers for each turn, six for each free "
+        f"bone. *Time*: processor time of the whole solve as a multiple of that of {MOST_BONES} free bones.",
+        *("performer", "bones", "E_RMS of free bones", "of half as many", "E_RMS", "ratio", "time"),
     )
     for name in CAPTURED:
         animation = _sequences.read(_sequences.path(name), name)
         _, usual = timed(lambda animation=animation: decompose(animation, Settings(MOST_BONES, "RIGID")))
         solved, seconds = timed(lambda animation=animation: rotating(animation))
         free = decompose(animation, Settings(solved.bone_count, "RIGID"))
-        errors = free.e_rms, solved.e_rms, solved.e_rms / free.e_rms, seconds / usual
-        tables.row(name, str(solved.bone_count), *(f"{value:.2f}" for value in errors))
+        half = decompose(animation, Settings((solved.bone_count + 1) // 2, "RIGID"))
+        errors = free.e_rms, half.e_rms, solved.e_rms, solved.e_rms / free.e_rms
+        tables.row(name, str(solved.bone_count), *(f"{value:.2f}" for value in (*errors, seconds / usual)))
 
 
 def timed(solve: Callable[[], Decomposition]) -> tuple[Decomposition, float]:
