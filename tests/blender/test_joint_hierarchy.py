@@ -9,68 +9,20 @@ import pytest
 from mathutils import Matrix, Vector
 
 from skinning_tools import command_line
-from skinning_tools.blender.background import drain
-from skinning_tools.blender.control_points import read_positions
-from skinning_tools.blender.rotation_limits import limit_of, remove_limits
-from skinning_tools.blender.skin_reader import rest_positions
-from skinning_tools.core.animation import unit_scale
+from skinning_tools.blender.rotation_limits import remove_limits
 from skinning_tools.core.decomposition import BONE_KINDS
-from skinning_tools.features.partial import again
-from tests.blender import moving_meshes, scenes
-from tests.blender.partial_scenes import curves, select
-from tests.blender.refusals import refused
-from tests.core.skinned_shapes import chain_weights, cuboid
+from tests.blender import scenes
+from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of, turn_about_joint
+from tests.blender.partial_scenes import select
 
 pytestmark = pytest.mark.usefixtures("extension")
 
-FRAMES = range(1, 9)
-JOINTS = (0.0, 2.0, 4.0)
 PREFIX = {"RIGID": "DEF-", "SCALED": "CTL-", "AFFINE": "CTL-"}
-
-
-def turn_about_joint(bone, frame, joints=JOINTS):
-    """(4, 4): of one part of the arm against the part before, about their joint."""
-    turn, joint = 0.5 * np.sin(frame * (bone + 1)), [joints[bone], 0, 0]
-    step = np.eye(4)
-    step[:2, :2] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
-    step[:3, 3] = joint - step[:3, :3] @ joint
-    return step
-
-
-def bending_bar(joints):
-    """A bar of parts that bend against each other in every frame, in the plane of x and y."""
-    moving_meshes.fresh_scene()
-    rest, triangles = cuboid()
-    bones, weights = chain_weights(rest[:, 0], joints[1:], reach=0.1)
-    ob = moving_meshes.add_object("Arm", rest, triangles.tolist())
-    ob.shape_key_add(name="Basis")
-    for frame in FRAMES:
-        moved, place = np.zeros_like(rest), np.eye(4)
-        for bone in range(len(joints)):
-            place = place @ turn_about_joint(bone, frame, joints)
-            moved += weights[:, bones[0] == bone] * (rest @ place[:3, :3].T + place[:3, 3])
-        key = ob.shape_key_add(name=f"frame {frame}")
-        key.data.foreach_set("co", moved.ravel())
-        for time, value in ((frame - 1, 0), (frame, 1), (frame + 1, 0)):
-            key.value = value
-            key.keyframe_insert("value", frame=time)
-    return ob
 
 
 @pytest.fixture
 def arm():
     return bending_bar(JOINTS)
-
-
-def convert(ob, **given):
-    select(ob)
-    assert bpy.ops.skinning.convert_animation(**{"bone_count": 3, **given}) == {"FINISHED"}
-    mesh = max((other for other in bpy.data.objects if "_skinned" in other.name), key=lambda other: other.name)
-    return mesh, mesh.parent
-
-
-def size_of(ob):
-    return np.linalg.norm(np.ptp(rest_positions(ob.data), axis=0))
 
 
 @pytest.mark.parametrize("root", [False, True])
@@ -289,138 +241,3 @@ def rigify():
         yield
     finally:
         bpy.ops.preferences.addon_disable(module="rigify")
-
-
-def edited(rig, edit):
-    select(rig)
-    bpy.ops.object.mode_set(mode="EDIT")
-    edit(rig.data.edit_bones)
-    bpy.ops.object.mode_set(mode="OBJECT")
-
-
-def tip_of(rig):
-    return next(bone for bone in rig.data.bones if not bone.children)
-
-
-def split_and_rename(bones):
-    """Cut the first bone with a child in two, and give the tip another name."""
-    tip = next(bone for bone in bones if not bone.children)
-    tip.name = "Hand"
-    upper = tip.parent
-    end, middle = upper.tail.copy(), 0.5 * (upper.head + upper.tail)
-    for bone in upper.children:
-        bone.use_connect = False
-    upper.tail = middle
-    new = bones.new("Half")
-    new.head, new.tail, new.parent, new.use_connect = middle, end, upper, True
-    for bone in [each for each in upper.children if each != new]:
-        bone.parent = new
-
-
-def no_memory(*_):
-    raise MemoryError
-
-
-def test_solve_again_keeps_what_was_edited(arm, monkeypatch):
-    given = {"rotation_only": True, "rotation_limits": True, "residual_shapes": 1}
-    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, **given)
-    before = jointed["skinning_e_rms"]
-    source = scenes.played(arm, FRAMES)
-    edited(rig, split_and_rename)
-    unlimited = rig.pose.bones["Hand"]
-    unlimited.constraints.remove(unlimited.constraints[0])
-    jointed.shape_key_add(name="Own", from_mix=False).keyframe_insert("value", frame=1)
-
-    def present():
-        keys = jointed.data.shape_keys
-        limits = [(bone.name, each.max_z) for bone in rig.pose.bones for each in bone.constraints]
-        return keys.animation_data.action, len(keys.key_blocks), rig.animation_data.action, limits
-
-    kept, blocks = present(), moving_meshes.state()
-    with monkeypatch.context() as patched:
-        patched.setattr(again, "_limit_again", no_memory)
-        refused("solve_again", "ran out of memory")
-    assert (present(), moving_meshes.state()) == (kept, blocks)
-    with monkeypatch.context() as patched:
-        patched.setattr(again, "play_residual_keys", no_memory)
-        refused("solve_again", "ran out of memory")
-    assert (present(), moving_meshes.state()) == (kept, blocks)
-    shape = [(bone.name, bone.parent and bone.parent.name, tuple(bone.head_local)) for bone in rig.data.bones]
-    assert bpy.ops.skinning.solve_again() == {"FINISHED"}
-    assert shape == [(bone.name, bone.parent and bone.parent.name, tuple(bone.head_local)) for bone in rig.data.bones]
-    assert {"Hand", "Half"} <= set(jointed.vertex_groups.keys())
-    assert jointed["skinning_bone_count"] == 4
-    # Another joint costs nothing.
-    assert jointed["skinning_e_rms"] < 1.2 * before
-    assert jointed["skinning_report"]["e_rms"] == rig["skinning_report"]["e_rms"] == jointed["skinning_e_rms"]
-    assert "normals" not in jointed["skinning_report"], "of the skeleton as it was"
-    limited = {bone.name for bone in rig.pose.bones if len(bone.constraints)}
-    assert limited == {bone.name for bone in rig.data.bones if bone.parent} - {"Hand"}, "what was deleted stays so"
-    error = unit_scale(source) * (scenes.played(jointed, FRAMES) - source)
-    assert jointed["skinning_e_rms"] == pytest.approx(1000 * np.sqrt(np.square(error).mean()), rel=1e-3, abs=1e-4)
-    paths = {curve.data_path for curve in curves(jointed.data.shape_keys.animation_data.action)}
-    assert {'key_blocks["Own"].value', 'key_blocks["Residual 1"].value'} <= paths
-    np.testing.assert_array_equal(scenes.played(arm, FRAMES), source)
-    for frame in FRAMES:
-        bpy.context.scene.frame_set(frame)
-        for bone in rig.pose.bones:
-            if bone.parent is not None:
-                place = bone.parent.matrix @ bone.parent.bone.matrix_local.inverted() @ bone.bone.head_local
-                assert (place - bone.head).length < 1e-5 * size_of(jointed)
-
-
-def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monkeypatch):
-    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True)
-    gone = tip_of(rig).name
-
-    def replaced(bones):
-        stray = bones.new("Stray")
-        stray.head, stray.tail = bones[gone].head, bones[gone].tail
-        bones.remove(bones[gone])
-
-    edited(rig, replaced)
-    own = jointed.vertex_groups.new(name="Own")
-    own.add(range(5), 0.5, "REPLACE")
-    action, before, shape = rig.animation_data.action, moving_meshes.state(), scenes.played(jointed, FRAMES)
-    with monkeypatch.context() as patched:
-        patched.setattr(again, "attach", no_memory)
-        refused("solve_again", "ran out of memory")
-    assert (moving_meshes.state(), rig.animation_data.action) == (before, action)
-    np.testing.assert_array_equal(scenes.played(jointed, FRAMES), shape)
-    found = drain(again.solve_again(bpy.context, jointed))
-    assert any("1 new bone moving freely, without a parent that deforms: Stray (" in note for note in found.notes)
-    names = set(rig.data.bones.keys())
-    for vertex in jointed.data.vertices:
-        total = sum(each.weight for each in vertex.groups if jointed.vertex_groups[each.group].name in names)
-        assert total == pytest.approx(1, abs=1e-5)
-    assert rig.animation_data.action != action
-    assert not [curve for curve in curves(rig.animation_data.action) if gone in curve.data_path]
-    assert gone not in jointed.vertex_groups, "the conversion has made it"
-    assert [own.weight(vertex) for vertex in range(5)] == [0.5] * 5
-
-
-def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
-    """Joints slip where the input is noisy: bones that were free stay so, and the report tells what holding them costs."""
-    bar, noise = bending_bar((0.0, 1.2, 2.4, 3.6, 4.8)), np.random.default_rng(0)
-    for key in bar.data.shape_keys.key_blocks[1:]:
-        positions = read_positions(key.data, "co")
-        key.data.foreach_set("co", (positions + noise.normal(scale=0.05, size=positions.shape)).ravel())
-    jointed, _ = convert(bar, bone_count=5, iterations=5, bone_kind="RIGID", joint_hierarchy=True)
-    before = jointed["skinning_e_rms"]
-    found = drain(again.solve_again(bpy.context, jointed))
-    assert found.record.e_rms_before == before
-    assert jointed["skinning_e_rms"] == found.record.e_rms <= 1.0001 * before
-    assert not found.record.warning
-    held = drain(again.solve_again(bpy.context, jointed, rotation_only=True))
-    assert held.record.e_rms > 1.01 * before
-    assert held.record.warning == "farther from the target than before: undo, or solve without Rotation Only"
-
-
-def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm):
-    jointed, rig = convert(arm, bone_kind="AFFINE", joint_hierarchy=True)
-    select(jointed)
-    refused("solve_again", "Convert the source again with the bone kind Rigid")
-    rig.pose.bones[0].constraints.new("LIMIT_ROTATION").name = "Range of Motion"
-    assert limit_of(rig.pose.bones[0]) is None, "it is the user's"
-    bpy.data.objects.remove(arm)
-    refused("solve_again", "choose an object with the wanted animation as Target")

@@ -67,8 +67,8 @@ def solve_transforms(
 
     rest (N, 3); bones and weights (N, K), which count as in Blender (see ``convex_influences``). SCALED bones
     stretch along the columns of ``bone_axes`` (P, 3, 3), by default the object's axes, except for the bones
-    ``unscaled`` (P,), which are rigid. The bones ``fixed`` (P,) keep the motion ``given`` (F, P, 3, 4), and others start
-    from it where that is closest; a bone without any weight follows its joint, or stands still.
+    ``unscaled`` (P,), which are rigid. The bones ``fixed`` (P,) keep the motion ``given`` (F, P, 3, 4), and the others
+    start from it where that is closest; a bone without any weight follows its joint, or stands still.
     Kavan et al. 2010, section 4.2, for AFFINE; alternating weighted Procrustes for the others and along joints.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights, Cancelled.
     """

@@ -11,13 +11,9 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
-from ...blender.attributes import write_attribute
 from ...blender.bodies import deforming_bones, named_parents
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
-from ...blender.conversion_figures import REPORT_PROPERTY, measured_figures, write_figures
-from ...blender.conversions import Result, result_of
-from ...blender.error_display import ERROR_ATTRIBUTE
-from ...blender.measure import RigMeter
+from ...blender.conversions import Result
 from ...blender.preconditions import check_unchanged, object_label
 from ...blender.put_back import put_back_on_failure
 from ...blender.residual_keys import (
@@ -32,11 +28,12 @@ from ...blender.rotation_limits import MARGIN, freed, limit_of, limit_rotations,
 from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.vertex_groups import read_weights, remove_groups
 from ...blender.weight_tools import forget_figures
-from ...blender.wording import counted, listed, names_text, vertices_text
+from ...blender.wording import counted, listed, vertices_text
 from ...core import quaternions
-from ...core.errors import BadScene, BadWeights
+from ...core.errors import BadWeights
 from ...core.progress import Progress, span
 from .bone_keys import WantedPoses, local_poses
+from .converted import conversion_of, holds_joints, known_error, left_behind, update_record
 from .keyable_bones import check_followed, check_keyable
 from .motion import JointProblem, check_target, in_armature_space, joint_problem
 from .notes import target_notes
@@ -54,12 +51,12 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     returns a PartialResult, yields (fraction, stage).
 
     Bones, names, parents and joints stay; the groups that the conversion made for bones that are gone are removed.
-    Deforming bones are rigid, and turn about their joints where ``_held`` says so. Residual shapes of the conversion are
-    solved, too. Raises SkinningError, and then changes nothing.
+    Deforming bones are rigid, and turn about their joints where ``_held`` says so. Residual shapes of the conversion
+    are solved, too. Raises SkinningError, and then changes nothing.
     """
     begin, settings = time.perf_counter(), AgainSettings(**given)
     parts = parts_of(context, active, settings.armature, settings.target, weighted=False)
-    result = _result_of(parts)
+    result = conversion_of(parts)
     check_target(parts)
     names = deforming_bones(parts.armature)
     check_keyable(parts.armature, names, but=limit_of)
@@ -67,15 +64,14 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     _check_weights(parts, before)
     shapes = residual_names(parts.mesh) if result is not None else ()
     reading = yield from read_parts(context, parts, settings, names, before, (OFFSET, *shapes))
-    held = _held(parts.armature, names, settings.rotation_only or (result is not None and _holds_joints(result)))
+    held = _held(parts.armature, names, settings.rotation_only or holds_joints(result))
     problem = joint_problem(parts, reading, names, {}, held)
     solving = background.run_in_worker(_work(parts, reading, problem, names, settings, len(shapes)))
     solution: _Solution = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
     poses = in_armature_space(solution.transforms, reading.motion, parts.armature, names)
     wanted = WantedPoses(names, poses, problem.held[: len(names)], {}, False)
     numbers = reading.animation.frame_numbers
-    left_behind = _left_behind(parts) if result is not None else []
-    known = _known_error(result, numbers, settings.frame_step) if result is not None else None
+    gone, known = left_behind(parts, result), known_error(result, numbers, settings.frame_step)
     times = actions.key_times(context.scene, numbers)
     with (
         new_motion(context, parts, (), wanted, reading, times, None, "solved") as (copy, action, made),
@@ -95,7 +91,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
             with put_back_on_failure(context, [parts.mesh], parts.armature):
                 apply_motion(context, parts.armature, (), action)
                 write_bone_weights(parts.mesh, before, solution.bones, solution.weights)
-                remove_groups(parts.mesh, left_behind)
+                remove_groups(parts.mesh, gone)
                 forget_figures(parts.mesh)
                 notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
                 if shapes:
@@ -106,7 +102,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
         undo.pop_all()
     notes += _notes(parts.armature, names, solution)
     if result is not None:
-        _update_record(result, parts, meter, numbers, settings.frame_step, names)
+        update_record(result, parts, meter, numbers, settings.frame_step, names)
     parts.mesh.data.update()
     if shapes:
         notes.append(f"{counted(len(shapes), 'residual shape')} solved again")
@@ -209,41 +205,12 @@ def _notes(armature: bpy.types.Object, names: tuple[str, ...], solution: _Soluti
     return notes
 
 
-def _result_of(parts: Parts) -> Result | None:
-    """The conversion that made the skeleton, if any. Raises BadScene if the mesh alone does not tell its motion."""
-    name, result = parts.armature.name, result_of(parts.mesh)
-    if result is None or result.mesh != parts.mesh:
-        return None
-    others = [mesh for mesh in result.meshes if mesh != parts.mesh]
-    if others:
-        raise BadScene(
-            f'The armature "{name}" was made for {names_text(others)}, too, but Solve Again fits one mesh. Join the '
-            "sources (Ctrl J) and convert them again"
-        )
-    if result.figures["settings"]["bone_kind"] != "RIGID":
-        raise BadScene(
-            f'The bones of "{name}" that you edit do not deform the mesh themselves, since they can be scaled. '
-            "Convert the source again with the bone kind Rigid"
-        )
-    if result.figures.get("clips"):
-        raise BadScene(
-            f'The armature "{name}" has an action for each of several clips, but Solve Again keys one. Convert the '
-            "clip alone, and edit that skeleton"
-        )
-    return result
-
-
 def _check_weights(parts: Parts, before: BoneWeights) -> None:
     if not before.bound.any():
         raise BadWeights(
             f'{object_label(parts.mesh)} has no weights of a bone of "{parts.armature.name}" to start from. '
             "Bind it, or undo what was done to its vertex groups"
         )
-
-
-def _holds_joints(result: Result) -> bool:
-    """Whether the conversion has let bones only rotate."""
-    return bool(result.figures.get("rotation_only")) and not result.figures.get("joint_slip")
 
 
 def _held(armature: bpy.types.Object, names: tuple[str, ...], rotation_only: bool) -> list[bool]:
@@ -253,25 +220,6 @@ def _held(armature: bpy.types.Object, names: tuple[str, ...], rotation_only: boo
         armature.data.bones[name].use_connect or bool(rotation_only and parent >= 0)
         for name, parent in zip(names, above, strict=True)
     ]
-
-
-def _left_behind(parts: Parts) -> list[str]:
-    """The groups of bones that the user has deleted: the mesh is a conversion's, and the action still moves them.
-
-    Locked groups, and those that a modifier uses, are the user's.
-    """
-    curves = actions.existing_curves(parts.armature)
-    moved = {actions.bone_of(curve.data_path) for curve in curves} - set(parts.armature.data.bones.keys())
-    used = {getattr(modifier, "vertex_group", "") for modifier in parts.mesh.modifiers}
-    groups = [group for group in parts.mesh.vertex_groups if not group.lock_weight]
-    return [group.name for group in groups if group.name in moved and group.name not in used]
-
-
-def _known_error(result: Result, numbers: np.ndarray, step: int) -> float | None:
-    """E_RMS as the panel shows it before, None if it was measured in other frames."""
-    figures = result.figures
-    measured = figures["frame_start"], figures["frame_end"], figures["frame_step"]
-    return float(figures["e_rms"]) if measured == (numbers[0], numbers[-1], step) else None
 
 
 def _ends(parts: Parts, to_armature: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
@@ -299,24 +247,3 @@ def _limit_again(
 def _is_of_no_bone(armature: bpy.types.Object, path: str) -> bool:
     """Whether an animated path is of a bone that was removed."""
     return path.startswith("pose.bones[") and not path.startswith(actions.bone_paths(armature.data.bones.keys()))
-
-
-def _update_record(
-    result: Result, parts: Parts, meter: RigMeter, numbers: np.ndarray, step: int, names: tuple[str, ...]
-) -> None:
-    """Let the conversion's figures be those of the present skeleton."""
-    parents = named_parents(parts.armature, names)
-    new = {
-        **measured_figures(meter, numbers.tolist()),
-        "frame_step": step,
-        "bone_count": len(names),
-        "joint_count": int((parents >= 0).sum()),
-        "joint_hierarchy": True,
-    }
-    # Sweeps, keys, normals and other numbers of bones are of the skeleton as it was.
-    gone = {"history", "keys", "curve", "free_e_rms", "normals", "notes"}
-    kept = {name: value for name, value in result.figures.items() if name not in gone}
-    write_figures(parts.mesh, {**kept, **new})
-    if result.rig is not None and REPORT_PROPERTY in result.rig:
-        result.rig[REPORT_PROPERTY] = {**kept, **new}
-    write_attribute(parts.mesh.data, ERROR_ATTRIBUTE, "FLOAT", meter.vertex_error)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Solve Again takes from the conversion that made a skeleton, and leaves of it."""
+
+import numpy as np
+
+from ...blender import actions
+from ...blender.attributes import write_attribute
+from ...blender.bodies import named_parents
+from ...blender.conversion_figures import REPORT_PROPERTY, measured_figures, write_figures
+from ...blender.conversions import Result, result_of
+from ...blender.error_display import ERROR_ATTRIBUTE
+from ...blender.measure import RigMeter
+from ...blender.wording import names_text
+from ...core.errors import BadScene
+from .parts import Parts
+
+
+def conversion_of(parts: Parts) -> Result | None:
+    """The conversion that made the skeleton, if any. Raises BadScene if the mesh alone does not tell its motion."""
+    name, result = parts.armature.name, result_of(parts.mesh)
+    if result is None or result.mesh != parts.mesh:
+        return None
+    others = [mesh for mesh in result.meshes if mesh != parts.mesh]
+    if others:
+        raise BadScene(
+            f'The armature "{name}" was made for {names_text(others)}, too, but Solve Again fits one mesh. Join the '
+            "sources (Ctrl J) and convert them again"
+        )
+    if result.figures["settings"]["bone_kind"] != "RIGID":
+        raise BadScene(
+            f'The bones of "{name}" that you edit do not deform the mesh themselves, since they can be scaled. '
+            "Convert the source again with the bone kind Rigid"
+        )
+    if result.figures.get("clips"):
+        raise BadScene(
+            f'The armature "{name}" has an action for each of several clips, but Solve Again keys one. Convert the '
+            "clip alone, and edit that skeleton"
+        )
+    return result
+
+
+def holds_joints(result: Result | None) -> bool:
+    """Whether the conversion, if there is one, has let bones only rotate."""
+    figures = result.figures if result is not None else {}
+    return bool(figures.get("rotation_only")) and not figures.get("joint_slip")
+
+
+def left_behind(parts: Parts, result: Result | None) -> list[str]:
+    """The groups, on a conversion's mesh, of bones that the user has deleted: the action still moves them.
+
+    Locked groups, and those that a modifier uses, are the user's.
+    """
+    if result is None:
+        return []
+    curves = actions.existing_curves(parts.armature)
+    moved = {actions.bone_of(curve.data_path) for curve in curves} - set(parts.armature.data.bones.keys())
+    used = {getattr(modifier, "vertex_group", "") for modifier in parts.mesh.modifiers}
+    groups = [group for group in parts.mesh.vertex_groups if not group.lock_weight]
+    return [group.name for group in groups if group.name in moved and group.name not in used]
+
+
+def known_error(result: Result | None, numbers: np.ndarray, step: int) -> float | None:
+    """E_RMS as the panel shows it before, None if nothing is known of these frames."""
+    if result is None:
+        return None
+    figures = result.figures
+    measured = figures["frame_start"], figures["frame_end"], figures["frame_step"]
+    return float(figures["e_rms"]) if measured == (numbers[0], numbers[-1], step) else None
+
+
+def update_record(
+    result: Result, parts: Parts, meter: RigMeter, numbers: np.ndarray, step: int, names: tuple[str, ...]
+) -> None:
+    """Let the conversion's figures be those of the present skeleton."""
+    parents = named_parents(parts.armature, names)
+    new = {
+        **measured_figures(meter, numbers.tolist()),
+        "frame_step": step,
+        "bone_count": len(names),
+        "joint_count": int((parents >= 0).sum()),
+        "joint_hierarchy": True,
+    }
+    # Sweeps, keys, normals and other numbers of bones are of the skeleton as it was.
+    gone = {"history", "keys", "curve", "free_e_rms", "normals", "notes"}
+    kept = {name: value for name, value in result.figures.items() if name not in gone}
+    write_figures(parts.mesh, {**kept, **new})
+    if result.rig is not None and REPORT_PROPERTY in result.rig:
+        result.rig[REPORT_PROPERTY] = {**kept, **new}
+    write_attribute(parts.mesh.data, ERROR_ATTRIBUTE, "FLOAT", meter.vertex_error)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bars that bend at joints, and their conversions."""
+
+import bpy
+import numpy as np
+
+from skinning_tools.blender.skin_reader import rest_positions
+from tests.blender import moving_meshes
+from tests.blender.partial_scenes import select
+from tests.core.skinned_shapes import chain_weights, cuboid
+
+FRAMES = range(1, 9)
+JOINTS = (0.0, 2.0, 4.0)
+
+
+def turn_about_joint(bone, frame, joints=JOINTS):
+    """(4, 4): of one part of the arm against the part before, about their joint."""
+    turn, joint = 0.5 * np.sin(frame * (bone + 1)), [joints[bone], 0, 0]
+    step = np.eye(4)
+    step[:2, :2] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
+    step[:3, 3] = joint - step[:3, :3] @ joint
+    return step
+
+
+def bending_bar(joints):
+    """A bar of parts that bend against each other in every frame, in the plane of x and y."""
+    moving_meshes.fresh_scene()
+    rest, triangles = cuboid()
+    bones, weights = chain_weights(rest[:, 0], joints[1:], reach=0.1)
+    ob = moving_meshes.add_object("Arm", rest, triangles.tolist())
+    ob.shape_key_add(name="Basis")
+    for frame in FRAMES:
+        moved, place = np.zeros_like(rest), np.eye(4)
+        for bone in range(len(joints)):
+            place = place @ turn_about_joint(bone, frame, joints)
+            moved += weights[:, bones[0] == bone] * (rest @ place[:3, :3].T + place[:3, 3])
+        key = ob.shape_key_add(name=f"frame {frame}")
+        key.data.foreach_set("co", moved.ravel())
+        for time, value in ((frame - 1, 0), (frame, 1), (frame + 1, 0)):
+            key.value = value
+            key.keyframe_insert("value", frame=time)
+    return ob
+
+
+def convert(ob, **given):
+    select(ob)
+    assert bpy.ops.skinning.convert_animation(**{"bone_count": 3, **given}) == {"FINISHED"}
+    mesh = max((other for other in bpy.data.objects if "_skinned" in other.name), key=lambda other: other.name)
+    return mesh, mesh.parent
+
+
+def size_of(ob):
+    return np.linalg.norm(np.ptp(rest_positions(ob.data), axis=0))
