@@ -403,6 +403,7 @@ MORE = {
     "qualities": show_qualities,
     "emphasis": show_emphasis,
     "normals-by-settings": show_normals_by_settings,
+    "surface": show_surface,
     "between": show_between,
     "suggested": show_suggested,
     "residual-shapes": show_residual_shapes,

@@ -13,8 +13,6 @@ they are, for all kinds of bones, and need no equations that couple vertices, wh
 others for each frame.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy import sparse
 
@@ -27,7 +25,7 @@ from .smoothness import neighbor_weights
 from .sweeps import alternate, skin_errors, vertex_blocks
 from .vertex_step import VertexState
 
-_SWEEPS = 24
+_SWEEPS = 16
 # b at full surface, as a share of the mesh's radius; by how much E_RMS may rise there; and by how much the largest
 # error may, anywhere.
 _LENGTH, _ALLOWED, _ALLOWED_LARGEST = 0.05, 0.1, 0.05
@@ -36,9 +34,9 @@ _SHORTENED = 0.85
 # How much the copy of an error counts beside a vertex's place.
 _FIRMNESS = 4.0
 # Steps of conjugate gradients for the copies, which begin with the last ones; and frames that take them together.
-_STEPS, _FRAMES = 8, 16
+_STEPS, _FRAMES = 6, 16
 # Frames in which normals are compared.
-_LOOKED_AT = 16
+_LOOKED_AT = 8
 
 
 def with_closer_surface(
@@ -60,29 +58,22 @@ def with_closer_surface(
     """
     copies = _Copies(matrix, triangles, state.importance, _LENGTH * surface)
     full = copies.strength
-    first = copies.measure(rows, state)
-    allowed, most = (1.0 + _ALLOWED * surface) ** 2 * first.squared, (1.0 + _ALLOWED_LARGEST) * first.largest
-    best, least = (first.squared + full * first.turned, rows, state), copies.angle()
+    squared, largest = copies.measure(rows, state)
+    allowed, most = (1.0 + _ALLOWED * surface) ** 2 * squared, (1.0 + _ALLOWED_LARGEST) * largest
+    copies.most = largest
+    best, least = (rows, state), copies.angle()
     follower = kind.toward(copies)
     for number in range(_SWEEPS):
         part = span(progress, number / _SWEEPS, (number + 1) / _SWEEPS)
-        copies.update(rows, state)
+        copies.update()
         rows, state, _ = alternate(follower, rows, state.copy(), range(1, 2), optimize_rest_pose, part)
-        now = copies.measure(rows, state)
-        if now.squared > allowed or now.largest > most:
+        squared, largest = copies.measure(rows, state)
+        if squared > allowed or largest > most:
             copies.strength *= _SHORTENED**2
         elif (angle := copies.angle()) < least:
-            best, least = (now.squared + full * now.turned, rows, state), angle
-    rank, rows, state = best
-    return rows, state, rank
-
-
-class _Errors(NamedTuple):
-    """Of a skin: ‖TX − A‖² by the vertices' importance, the sum over edges, and the largest distance."""
-
-    squared: float
-    turned: float
-    largest: float
+            best, least = (rows, state), angle
+    squared, _ = copies.measure(*best)
+    return *best, squared + full * copies.turned()
 
 
 class _Copies:
@@ -101,17 +92,20 @@ class _Copies:
         self._own = np.ones(count) if importance is None else importance
         edges = sparse.triu(neighbor_weights(rest, triangles), 1).tocoo()
         self._first, self._second = edges.row, edges.col
-        self._weights = (edges.data * np.sqrt(self._own[edges.row] * self._own[edges.col])).astype(np.float32)
-        rows, ones = np.arange(len(edges.row)), np.ones(len(edges.row), np.float32)
-        shape = len(rows), count
-        self._differences = sparse.csr_matrix((ones, (rows, edges.row)), shape) - sparse.csr_matrix(
-            (ones, (rows, edges.col)), shape
-        )
-        self._sums_at_ends = self._differences.T.tocsr()
+        roots = np.sqrt(edges.data * np.sqrt(self._own[edges.row] * self._own[edges.col]))
+        self._roots = roots.astype(np.float32)
+        # Of both ends of each edge: differences (E, N), and their transpose.
+        numbers, ones = np.arange(len(roots)), np.ones(len(roots), np.float32)
+        places = np.tile(numbers, 2), np.concatenate([edges.row, edges.col])
+        self._differences = sparse.csr_matrix((np.concatenate([ones, -ones]), places), (len(roots), count))
+        self._ends = self._differences.T.tocsr()
         self._normals = _normals(matrix, triangles)
         self._triangles = triangles
         frames = matrix.height // 3
         self._looked_at = np.unique(np.linspace(0, frames - 1, min(frames, _LOOKED_AT)).astype(int))
+        self._frame_weights = matrix.weigh(np.ones((1, matrix.height)))[0, ::3].astype(np.float32)
+        self.most = np.inf
+        self._shown = np.zeros((count, len(self._looked_at), 3))
         # The errors, their copies, and the errors that the skin is to have.
         self._errors, self._copies, self._goals = (np.zeros((count, frames, 3), np.float32) for _ in range(3))
 
@@ -120,18 +114,19 @@ class _Copies:
         wanted = self._matrix.rows(part)
         return wanted + _FIRMNESS / (1.0 + _FIRMNESS) * self._goals[part].reshape(wanted.shape)
 
-    def measure(self, rows: np.ndarray, state: VertexState) -> _Errors:
+    def measure(self, rows: np.ndarray, state: VertexState) -> tuple[float, float]:
+        """‖TX − A‖² by the vertices' importance, and the largest distance."""
         found = np.empty((2, len(self._own)))
 
         def measure(part: slice) -> None:
             errors = skin_errors(self._matrix, rows, state, part)
             self._errors[part] = errors.reshape(len(errors), -1, 3)
-            distances = np.square(self._matrix.unweigh(errors)).reshape(len(errors), -1, 3).sum(axis=2)
-            found[:, part] = np.square(errors).sum(axis=1), distances.max(axis=1)
+            shown = self._matrix.unweigh(errors).reshape(len(errors), -1, 3)
+            self._shown[part] = shown[:, self._looked_at]
+            found[:, part] = np.square(errors).sum(axis=1), np.square(shown).sum(axis=2).max(axis=1)
 
         for_each(measure, vertex_blocks(len(self._own)))
-        turned = sum(mapped(self._turned, self._frame_parts()))
-        return _Errors(float(self._own @ found[0]), turned, float(np.sqrt(found[1].max())))
+        return float(self._own @ found[0]), float(np.sqrt(found[1].max()))
 
     def angle(self) -> float:
         """The mean angle between the normals of the skin that was measured and of the animation, in some frames: where
@@ -140,15 +135,18 @@ class _Copies:
 
         def find(number: int) -> None:
             frame = self._looked_at[number]
-            wanted, weight = self._matrix.positions(frame), self._matrix.weigh(np.ones((1, self._matrix.height)))
-            errors = self._errors[:, frame] / weight[0, 3 * frame]
-            found = normal_errors(wanted + errors, wanted, self._triangles)
+            wanted = self._matrix.positions(frame)
+            found = normal_errors(wanted + self._shown[:, number], wanted, self._triangles)
             angles[number] = found.mean() if len(found) else 0.0
 
         for_each(find, range(len(angles)))
         return float(angles.mean())
 
-    def update(self, rows: np.ndarray, state: VertexState) -> None:
+    def turned(self) -> float:
+        """The sum over edges of the errors that were measured."""
+        return sum(mapped(self._turned, self._frame_parts()))
+
+    def update(self) -> None:
         """Take new copies of the errors that were measured."""
         for_each(self._smooth, self._frame_parts())
 
@@ -157,49 +155,56 @@ class _Copies:
         return [slice(start, min(start + _FRAMES, frames)) for start in range(0, frames, _FRAMES)]
 
     def _edge_normals(self, part: slice) -> np.ndarray:
-        """(E, f, 3) of the frames ``part``."""
+        """(E, f, 3) of the frames ``part``, as long as the roots of the edges' weights."""
         normals = self._normals[:, part]
         sums = normals[self._first] + normals[self._second]
-        lengths = np.linalg.norm(sums, axis=2, keepdims=True)
-        return np.divide(sums, lengths, out=sums, where=lengths > 0)
+        lengths = np.sqrt(_dot(sums, sums))
+        sums *= np.divide(self._roots[:, None], lengths, out=np.zeros_like(lengths), where=lengths > 0)[:, :, None]
+        return sums
 
     def _along(self, errors: np.ndarray, normals: np.ndarray) -> np.ndarray:
         """(e_u − e_v)·n_uv (E, f) of errors (N, f, 3)."""
-        differences = self._differences @ errors.reshape(len(errors), -1)
-        return np.einsum("efi,efi->ef", differences.reshape(normals.shape), normals)
+        return _dot((self._differences @ errors.reshape(len(errors), -1)).reshape(normals.shape), normals)
 
     def _turned(self, part: slice) -> float:
-        along = self._along(self._errors[:, part], self._edge_normals(part))
-        return float(np.square(along).sum(axis=1, dtype=float) @ self._weights)
+        return float(np.square(self._along(self._errors[:, part], self._edge_normals(part))).sum(dtype=float))
 
     def _smooth(self, part: slice) -> None:
         """Copies and goals for the frames ``part``, by conjugate gradients with the diagonal as preconditioner."""
-        normals = self._edge_normals(part)
-        weights = np.float32(self.strength) * self._weights[:, None]
+        normals = self._edge_normals(part) * np.float32(np.sqrt(self.strength))
         own = (_FIRMNESS * self._own).astype(np.float32)[:, None, None]
 
         def image(copies: np.ndarray) -> np.ndarray:
-            pulls = (weights * self._along(copies, normals))[:, :, None] * normals
-            return own * copies + (self._sums_at_ends @ pulls.reshape(len(pulls), -1)).reshape(copies.shape)
+            pulls = self._along(copies, normals)[:, :, None] * normals
+            return own * copies + (self._ends @ pulls.reshape(len(pulls), -1)).reshape(copies.shape)
 
-        squares = (weights[:, :, None] * np.square(normals)).reshape(len(normals), -1)
-        diagonal = own + (abs(self._sums_at_ends) @ squares).reshape(len(own), -1, 3)
+        diagonal = own + (abs(self._ends) @ np.square(normals).reshape(len(normals), -1)).reshape(len(own), -1, 3)
         # What the skin missed its goals by asks for as much more the next time.
         missed = self._errors[:, part] - self._goals[:, part]
         found = self._copies[:, part].copy()
         left = own * (self._errors[:, part] + missed) - image(found)
         direction = left / diagonal
-        size = np.einsum("nfi,nfi->f", left, direction)
+        size = np.vdot(left, direction)
         for _ in range(_STEPS):
+            if size <= 0:
+                break
             made = image(direction)
-            length = np.einsum("nfi,nfi->f", direction, made)
-            step = (size / np.where(length > 0, length, 1.0))[:, None]
+            step = size / np.vdot(direction, made)
             found += step * direction
             left -= step * made
             scaled = left / diagonal
-            before, size = size, np.einsum("nfi,nfi->f", left, scaled)
-            direction = scaled + (size / np.where(before > 0, before, 1.0))[:, None] * direction
+            before, size = size, np.vdot(left, scaled)
+            direction *= size / before
+            direction += scaled
+        lengths = np.sqrt(_dot(found, found))
+        most = np.float32(self.most) * self._frame_weights[part]
+        found *= np.minimum(1.0, np.divide(most, lengths, out=np.ones_like(lengths), where=lengths > 0))[:, :, None]
         self._copies[:, part], self._goals[:, part] = found, found - missed
+
+
+def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Of vectors (..., 3); einsum and sums over so short an axis take several times as long."""
+    return first[..., 0] * second[..., 0] + first[..., 1] * second[..., 1] + first[..., 2] * second[..., 2]
 
 
 def _normals(matrix: AnimationMatrix, triangles: np.ndarray) -> np.ndarray:
