@@ -44,8 +44,8 @@ def stage_seconds(work: Work) -> dict[str, float]:
         # Sweeps over all vertices, and measuring between them.
         swept += 40 * vertices
     if wanted.surface:
-        swept += 40 * vertices
-        # The normals, and their errors along the surface.
+        swept += 27 * vertices
+        # The normals, and the errors' copies.
         solve += 5.0e-6 * positions
     solve += swept * (0.9e-7 * bones + 1.2e-7 * min(wanted.max_influences, bones) ** 3)
     if wanted.bone_kind != "AFFINE":

@@ -54,8 +54,8 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -
         # What all vertices that break the limit have, in single precision, and twice while they become more.
         needed += 2 * 4 * height * vertex_count
     if settings.surface:
-        # Normals, and three numbers along each, in single precision; and the mesh's neighbors, some of their frames.
-        needed += 2 * 4 * height * vertex_count + 3000 * vertex_count
+        # Normals, errors, their copies and goals, in single precision; and the mesh's edges, some of their frames.
+        needed += 4 * 4 * height * vertex_count + 3000 * vertex_count
     if settings.smoothness:
         needed += min(LARGEST_KEPT, 32 * vertex_count * settings.bone_count) + 800 * vertex_count
     if settings.residual_shapes:

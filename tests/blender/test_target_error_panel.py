@@ -127,9 +127,11 @@ def test_the_published_method_is_selectable(scene):
     moving_meshes.waving_grid()
     convert(bone_count=5)
     bpy.context.view_layer.objects.active = bpy.data.objects["Flag"]
-    convert(bone_count=5, method="KAVAN2010")
+    convert(bone_count=5, method="KAVAN2010", surface=0.5)
     results = [bpy.data.objects[name] for name in ("Flag_skinned", "Flag_skinned.001")]
     assert [ob["skinning_report"]["settings"]["method"] for ob in results] == ["STANDARD", "KAVAN2010"]
+    expected = "Emphasis and Surface have no effect with the method of Kavan et al. 2010"
+    assert [expected in ob["skinning_report"].get("notes", []) for ob in results] == [False, True]
     # Either may come closer on a grid that two shapes move: the standard one gives up to one per mille of error for
     # steady motion between the keys.
     standard, published = (ob["skinning_e_rms"] for ob in results)

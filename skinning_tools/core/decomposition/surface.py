@@ -33,8 +33,10 @@ _LENGTH, _ALLOWED, _ALLOWED_LARGEST = 0.05, 0.1, 0.05
 _SHORTENED = 0.85
 # How much the copy of an error counts beside a vertex's place.
 _FIRMNESS = 4.0
-# Steps of conjugate gradients for the copies, which begin with the last ones; and frames that take them together.
-_STEPS, _FRAMES = 6, 16
+# Steps of conjugate gradients for the copies, which begin with the last ones.
+_STEPS = 6
+# Frames that take them together, of how many positions at the most; and threads beside each other, for their memory.
+_FRAMES, _POSITIONS, _THREADS = 16, 1 << 20, 4
 # Frames in which normals are compared.
 _LOOKED_AT = 8
 
@@ -148,11 +150,11 @@ class _Copies:
 
     def update(self) -> None:
         """Take new copies of the errors that were measured."""
-        for_each(self._smooth, self._frame_parts())
+        for_each(self._smooth, self._frame_parts(), most=_THREADS)
 
     def _frame_parts(self) -> list[slice]:
-        frames = self._matrix.height // 3
-        return [slice(start, min(start + _FRAMES, frames)) for start in range(0, frames, _FRAMES)]
+        size = max(1, min(_FRAMES, _POSITIONS // len(self._own)))
+        return [slice(start, start + size) for start in range(0, self._matrix.height // 3, size)]
 
     def _edge_normals(self, part: slice) -> np.ndarray:
         """(E, f, 3) of the frames ``part``, as long as the roots of the edges' weights."""

@@ -85,8 +85,11 @@ def convert(
         check_clips(context, objects)
     work = work_of(context, objects, settings)
     solver, notes = _allowed(solver, work)
-    if settings.rotation_only and (settings.emphasis or settings.surface):
-        notes = (*notes, "Emphasis and Surface have no effect with Rotation Only")
+    if settings.emphasis or settings.surface:
+        if settings.rotation_only:
+            notes = (*notes, "Emphasis and Surface have no effect with Rotation Only")
+        if settings.method == "KAVAN2010":
+            notes = (*notes, "Emphasis and Surface have no effect with the method of Kavan et al. 2010")
     check_memory(sources_label(objects), work)
 
     state = SceneState(context)

@@ -170,7 +170,9 @@ def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene, source: bp
     draw_frame_range(layout, scene, settings)
     if (body := _section(layout, "advanced", "Advanced", closed=True)) is not None:
         for name in ("iterations", "emphasis", "surface", "optimize_rest_pose", "residual_shapes"):
-            body.prop(settings, name)
+            row = body.row()
+            row.active = name not in ("emphasis", "surface") or settings.method == "STANDARD"
+            row.prop(settings, name)
         body.prop(settings, "root_bone")
         body.prop(settings, "key_tolerance")
         if source is not None and source.type == "MESH":

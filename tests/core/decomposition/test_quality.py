@@ -106,6 +106,7 @@ def test_surface_brings_normals_closer(waves, kind):
     before, after = (normals(waves, result) for result in (plain, closer))
     assert after.mean() < 0.97 * before.mean()
     assert closer.e_rms < 1.11 * plain.e_rms
+    assert closer.max_error < 1.06 * plain.max_error
 
 
 def test_emphasis_follows_the_target(waves):
