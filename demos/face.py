@@ -99,7 +99,10 @@ def make_face() -> tuple[bpy.types.Object, np.ndarray]:
     bpy.context.collection.objects.link(face)
     face.shape_key_add(name="Basis")
     for name, delta in zip(names, deltas, strict=True):
-        face.shape_key_add(name=name, from_mix=False).points.foreach_set("co", (rest + delta).ravel())
+        block = face.shape_key_add(name=name, from_mix=False)
+        block.points.foreach_set("co", (rest + delta).ravel())
+        # In Blender 5.2 a new shape key begins at 1.
+        block.value = 0.0
     bpy.context.view_layer.objects.active = face
     face.select_set(True)
     four = faces[:, 3] >= 0

@@ -36,4 +36,7 @@ def test_the_file_plays_the_expressions_on_the_bones(folder):
     still = np.array([bone.matrix for bone in rig.pose.bones])
     scene.frame_set(13)
     assert rig["mouthSmile_L"] == pytest.approx(1.0)
+    smile = {"mouthSmile_L", "mouthSmile_R", "cheekSquint_L", "cheekSquint_R"}
+    keys = bpy.data.objects["Face"].data.shape_keys.key_blocks[1:]
+    assert {key.name for key in keys if key.value} == {key.name for key in keys if rig[key.name]} == smile
     assert np.abs(np.array([bone.matrix for bone in rig.pose.bones]) - still).max() > 0.1
