@@ -67,6 +67,8 @@ TEXTS = {
     "ATTRIBUTE_OF_ANOTHER_KIND": 'The {object} has an attribute "{attribute}" of another kind. Rename or remove it',
     # The mesh and its scale
     "NO_VERTICES": "The {object} has no vertices. Choose a mesh that has vertices",
+    "NO_SIZE": "All vertices of {object} lie at one point at rest. Give it a shape in Edit Mode, or in its first shape "
+    "key",
     "OTHER_VERTEX_COUNT": "The {other} has {count:,} vertices, and {object} has {expected:,}. {remedy}",
     "ABSOLUTE_KEYS": "The shape keys of {object} are absolute, so {consequence}. Enable Relative in the mesh's Shape "
     "Keys panel{otherwise}",
@@ -105,6 +107,7 @@ ERRORS: dict[str, type[SkinningError]] = {
     "NO_VERTEX_GROUP": BadSettings,
     "ONE_FRAME": BadAnimation,
     "RANGE_REVERSED": BadSettings,
+    "NO_SIZE": BadMesh,
     "OTHER_VERTEX_COUNT": BadMesh,
     "OUT_OF_RANGE": BadSettings,
 }

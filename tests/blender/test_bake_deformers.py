@@ -391,6 +391,12 @@ def test_an_effect_that_no_pose_shows(tube):
     refused("moves no vertex")
 
 
+def test_a_mesh_without_size(tube):
+    ob, _ = tube
+    ob.data.vertices.foreach_set("co", np.zeros(3 * len(ob.data.vertices)))
+    refused("All vertices of", "lie at one point at rest", "Give it a shape")
+
+
 @pytest.mark.parametrize("failing", ["write_bone_weights", "store", "write_record"])
 def test_a_write_that_fails_leaves_nothing(tube, failing, monkeypatch):
     ob, rig = tube

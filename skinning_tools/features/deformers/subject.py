@@ -97,6 +97,8 @@ def subject_of(teacher: Teacher, pose_count: int) -> Subject:
     weights = read_bone_weights(mesh, armature, names)
     if not weights.bound.any():
         raise unmet("NO_GROUP_OF_A_BONE", object=mesh, armature=armature)
+    if not np.ptp(rest_positions(mesh.data), axis=0).any():
+        raise unmet("NO_SIZE", object=mesh)
     everyone = np.arange(len(weights.bones))
     places, place = (everyone, everyone) if teacher.by_index else sewn_places(mesh.data, weights)
     return Subject(teacher, tuple(names), weights, places, place)
