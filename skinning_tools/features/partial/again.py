@@ -108,7 +108,10 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
         notes.append(f"{counted(len(shapes), 'residual shape')} solved again")
     done = f"weights and motion of {counted(len(names), 'bone')} over {counted(len(numbers), 'frame')}"
     done = f'{done} in the action "{action.name}"'
-    ways = ("solve without Rotation Only",) if settings.rotation_only else ()
+    ways = [
+        *(["solve without Rotation Only"] if settings.rotation_only else []),
+        *(["subdivide bones where Show Error is red"] if gone else []),
+    ]
     return finished(parts, "Again", done, reading, known, meter, begin, notes, ways)
 
 
