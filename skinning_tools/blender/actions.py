@@ -82,6 +82,13 @@ def slot_curves(action: bpy.types.Action, slot: "bpy.types.ActionSlot") -> list:
     return [curve for bag in _bags(action, slot) for curve in bag.fcurves]
 
 
+def containers_by_slot(action: bpy.types.Action) -> list[tuple[int, list]]:
+    """The handle of each slot, 0 in Blender before 4.4, and the containers of its curves."""
+    if not hasattr(action, "slots"):
+        return [(0, [action])]
+    return [(int(slot.handle), _bags(action, slot)) for slot in action.slots]
+
+
 def _bags(action: bpy.types.Action, slot: "bpy.types.ActionSlot") -> list:
     bags = (strip.channelbag(slot) for layer in action.layers for strip in layer.strips)
     return [bag for bag in bags if bag is not None]
@@ -91,12 +98,19 @@ def remove_curves(owner: bpy.types.ID, unwanted: Callable[[str], bool]) -> None:
     """Remove the curves that animate ``owner`` through its own action and whose data path ``unwanted`` accepts, and
     groups that become empty."""
     for container in existing_containers(owner):
-        gone = [curve for curve in container.fcurves if unwanted(curve.data_path)]
-        groups = {curve.group.name for curve in gone if curve.group is not None}
-        for curve in gone:
-            container.fcurves.remove(curve)
-        for group in [group for group in container.groups if group.name in groups and not len(group.channels)]:
-            container.groups.remove(group)
+        remove_curves_of(container, unwanted)
+
+
+def remove_curves_of(
+    container: "bpy.types.Action | bpy.types.ActionChannelbag", unwanted: Callable[[str], bool]
+) -> None:
+    """Remove the curves of a container whose data path ``unwanted`` accepts, and groups that become empty."""
+    gone = [curve for curve in container.fcurves if unwanted(curve.data_path)]
+    groups = {curve.group.name for curve in gone if curve.group is not None}
+    for curve in gone:
+        container.fcurves.remove(curve)
+    for group in [group for group in container.groups if group.name in groups and not len(group.channels)]:
+        container.groups.remove(group)
 
 
 def copy_action(
@@ -247,6 +261,15 @@ def own_strips(owner: bpy.types.ID) -> list[bpy.types.NlaStrip]:
         waiting += strip.strips
         if strip.action is not None:
             found.append(strip)
+    return found
+
+
+def played_slots(owner: bpy.types.ID) -> set[tuple[bpy.types.Action, int]]:
+    """What ``owner`` plays by its action and the strips of its own tracks: actions and handles as in ``strip_slot``."""
+    found = {(strip.action, strip_slot(strip)) for strip in own_strips(owner)}
+    animation = owner.animation_data
+    if animation is not None and animation.action is not None:
+        found.add((animation.action, animation.action_slot_handle if hasattr(animation.action, "slots") else 0))
     return found
 
 

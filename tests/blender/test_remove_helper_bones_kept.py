@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender import armatures
+from skinning_tools.blender.animation.clips import clips_of
 from tests.blender import refusals, scenes
+from tests.blender.action_scenes import CLIPS, rig_of_clips
 from tests.blender.helper_bone_scenes import add, added_helpers, jiggling_rig, refused, remove, state
 from tests.blender.partial_scenes import (
     BONES,
     add_bone,
     curves,
+    figures,
     keys_of,
     select,
 )
@@ -102,7 +105,7 @@ def test_what_names_them_goes_and_nothing_else(rig, capsys):
     assert left[0] == [("location", 0)]
 
 
-def test_an_action_of_two_armatures_keeps_its_keyframes(rig):
+def test_actions_that_another_armature_needs_keep_their_keyframes(rig, capfd):
     _, armature, _, _ = rig
     add()
     other = armature.copy()
@@ -111,18 +114,18 @@ def test_an_action_of_two_armatures_keeps_its_keyframes(rig):
     action = armature.animation_data.action
     if hasattr(action, "slots"):
         other.animation_data.action_slot = action.slots[0]
-    keys = keys_of(action)
+    keys, spare = keys_of(action), action.copy()
     remove()
-    assert keys_of(action).keys() == keys.keys()
+    assert "another armature with such bones plays" in capfd.readouterr().out
+    assert keys_of(action).keys() == keys_of(spare).keys() == keys.keys()
     assert len(added_helpers(other)) == 2
     bpy.data.objects.remove(other)
 
 
-def test_other_curves_and_actions_stay(rig):
+def test_other_curves_stay(rig):
     _, armature, _, _ = rig
     add()
     action = armature.animation_data.action
-    other = action.copy()
     armature["extra"] = 1.0
     armature.keyframe_insert('["extra"]', frame=3)
     remove()
@@ -130,7 +133,26 @@ def test_other_curves_and_actions_stay(rig):
     paths = {curve.data_path for curve in curves(action)}
     assert '["extra"]' in paths
     assert not any("HLP-" in path for path in paths)
-    assert any("HLP-" in curve.data_path for curve in curves(other))
+
+
+def test_no_action_keeps_their_keyframes_and_each_clip_counts_once_later():
+    ob, armature, _ = rig_of_clips()
+    track = armature.animation_data.nla_tracks.new()
+    strip = track.strips.new("Bend", 1, bpy.data.actions["Bend"])
+    add(bone_count=1)
+    assert sum(any("HLP-" in curve.data_path for curve in curves(each)) for each in bpy.data.actions) == len(CLIPS)
+    remove()
+    assert strip.action.name == "Bend_helpers"
+    assert not any("HLP-" in curve.data_path for each in bpy.data.actions for curve in curves(each))
+    add(bone_count=1)
+    assert sorted(figures(ob).clips) == [f"{name}_helpers" for name in CLIPS]
+    armature.animation_data.action = bpy.data.actions["Wave"]
+    assert sorted(clip.name for clip in clips_of(armature)) == [
+        "Bend_helpers.001",
+        "Twist_helpers.001",
+        "Wave",
+        "Wave_helpers.001",
+    ]
 
 
 def test_bones_of_the_user_with_such_names_stay_and_renamed_helpers_go(rig):

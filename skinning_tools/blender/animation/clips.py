@@ -21,6 +21,8 @@ from .kept_values import animated_values_kept
 
 # On an action of made poses, which is no motion of the character.
 MADE_POSES = "skinning_made_poses"
+# On an action of a solve: the earlier one, of which it is a copy with new keys.
+EARLIER = "skinning_earlier_action"
 # Keys this close to a whole frame are on it.
 _ON_FRAME = 1e-3
 # How a data-block plays its action, beside the action itself.
@@ -51,14 +53,16 @@ class Clip:
 
 def clips_of(armature: bpy.types.Object, step: int = 1) -> list[Clip]:
     """All clips of the armature in the file, by name, but for made poses. Actions that only other armatures use are
-    theirs."""
-    found = (clip_of(armature, action, step) for action in bpy.data.actions if MADE_POSES not in action)
+    theirs; of those that solves have copied, only the copies count, unless the armature plays the earlier ones."""
+    every = (clip_of(armature, action, step) for action in bpy.data.actions if MADE_POSES not in action)
     users = _armatures_by_action()
-    return [
+    found = [
         clip
-        for clip in found
+        for clip in every
         if clip is not None and (armature in users.get(clip.action, [armature]) or _is_twin(armature, users, clip))
     ]
+    earlier = [clip.action.get(EARLIER) for clip in found]
+    return [clip for clip in found if clip.action not in earlier or armature in users.get(clip.action, [])]
 
 
 def clip_of(armature: bpy.types.Object, action: bpy.types.Action, step: int = 1, slot: int = 0) -> Clip | None:

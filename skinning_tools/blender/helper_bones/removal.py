@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from .. import actions
 from ..armatures import deformed_meshes, remove_bones
 from ..bone_parenting import parent_to_bone, rest_bone
 from ..figures import Figure, Result
 from ..weight_tools import check_meshes, check_unlocked, forget_figures
-from ..wording import counted, vertices_text
+from ..wording import counted, listed, vertices_text
 from .bones import remove_empty_collections
+from .keyframes import find_keys
 from .records import BULGE, OF_JOINTS, SOLVED, Helper, find_helpers, mark_made_animation
 from .references import BoneReferences, find_references, remove_references
 from .shared_again import shared_again
@@ -73,8 +73,7 @@ def remove_helpers(
     rows = [shared_again(ob, armature, names) for ob in objects] if solved else []
     references, children = find_references(armature, gone), _children(armature, gone)
     collections = {collection.name for name in gone for collection in armature.data.bones[name].collections}
-    of_solves = [name for helper in solved for name in helper.bones]
-    keyed_twice = bool(solved) and _plays_elsewhere(armature, of_solves)
+    keys = find_keys(armature, [name for helper in solved for name in helper.bones])
     made_animation = any(helper.made_animation for helper in helpers)
 
     # First the step that may fail: Blender must enter Edit Mode for it.
@@ -85,9 +84,7 @@ def remove_helpers(
         mark_made_animation(armature, driven.skin[0])
     remove_empty_collections(armature, collections)
     remove_references(references)
-    if solved and not keyed_twice:
-        paths = actions.bone_paths(of_solves)
-        actions.remove_curves(armature, lambda path: path.startswith(paths))
+    keys.remove()
     for child, parent, world in children:
         parent_to_bone(child, armature, armature.data.bones.get(parent), world)
     for new in rows:
@@ -102,7 +99,7 @@ def remove_helpers(
         tuple(objects),
         sum(len(new.vertices) for new in rows),
         painted,
-        tuple(_notes(armature, references, keyed_twice)),
+        tuple(_notes(references, keys.shared)),
     )
 
 
@@ -147,22 +144,6 @@ def _give_back(helpers: list[Helper], staying: list[Helper], concerned: dict) ->
     return painted
 
 
-def _plays_elsewhere(armature: bpy.types.Object, names: Sequence[str]) -> bool:
-    """Whether another armature with such bones uses the same action: it then needs the keyframes, too."""
-    action, slot = _played(armature)
-    others = (ob for ob in bpy.data.objects if ob.type == "ARMATURE" and ob != armature)
-    return action is not None and any(
-        _played(ob) == (action, slot) and any(name in ob.pose.bones for name in names) for ob in others
-    )
-
-
-def _played(animated: bpy.types.Object) -> tuple:
-    animation = animated.animation_data
-    action = animation.action if animation else None
-    slot = animation.action_slot_handle if action is not None and hasattr(action, "slots") else None
-    return action, slot
-
-
 def _children(armature: bpy.types.Object, gone: Sequence[str]) -> list[tuple[bpy.types.Object, str, np.ndarray]]:
     """Child objects of the bones ``gone``: each with its new parent bone, "" for the armature itself, and its matrix
     (4, 4) in the rest pose."""
@@ -177,15 +158,13 @@ def _children(armature: bpy.types.Object, gone: Sequence[str]) -> list[tuple[bpy
     return found
 
 
-def _notes(armature: bpy.types.Object, references: BoneReferences, keyed_twice: bool) -> list[str]:
+def _notes(references: BoneReferences, shared: Sequence[str]) -> list[str]:
     notes = []
     if references.count:
         kinds = [(len(references.constraints), "constraint"), (len(references.drivers), "driver")]
         words = " and ".join(counted(number, noun) for number, noun in kinds if number)
         notes.append(f"{words} that referred to them removed")
-    if keyed_twice:
-        notes.append(
-            f'their keyframes stay in the action "{armature.animation_data.action.name}", which another armature '
-            "uses, too"
-        )
+    if shared:
+        names = listed(f'"{name}"' for name in shared)
+        notes.append(f"their keyframes stay in {names}: another armature with such bones plays the same actions")
     return notes

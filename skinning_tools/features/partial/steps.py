@@ -13,6 +13,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
+from ...blender.animation.clips import EARLIER
 from ...blender.animation.frame_range import moving_range
 from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.armatures import NewBone
@@ -352,6 +353,8 @@ def new_action(
     name = f"{_ENDINGS.sub('', old.name) if old is not None else armature.name}_{ending}"
     action = actions.copy_action(copy, armature, name, lambda path: path not in keyed)
     action = action or actions.new_action(copy, name)
+    if old is not None:
+        action[EARLIER] = old
     try:
         return action, write_poses(copy, actions.curve_container(copy), wanted, motion, times, extents)
     except BaseException:
