@@ -119,7 +119,7 @@ def _play_scene_cache(
         else:
             ended = bpy.ops.wm.alembic_import(filepath=str(path), set_frame_range=True, as_background_job=False)
         if "FINISHED" not in ended:
-            raise RuntimeError("the file is damaged")
+            raise RuntimeError("the file is damaged. Export it again, or leave it out")
         span = scene.frame_start, scene.frame_end
         read = [ob for ob in bpy.data.objects if ob not in before]
         source = _meant(read, mesh, path)
