@@ -61,6 +61,9 @@ def with_closer_surface(
     copies = _Copies(matrix, triangles, state.importance, _LENGTH * surface)
     full = copies.strength
     squared, largest = copies.measure(rows, state)
+    if not copies.edge_count:
+        # Loose vertices and wires have no normals.
+        return rows, state, squared
     allowed, most = (1.0 + _ALLOWED * surface) ** 2 * squared, (1.0 + _ALLOWED_LARGEST) * largest
     copies.most = largest
     best, least = (rows, state), copies.angle()
@@ -110,6 +113,10 @@ class _Copies:
         self._shown = np.zeros((count, len(self._looked_at), 3))
         # The errors, their copies, and the errors that the skin is to have.
         self._errors, self._copies, self._goals = (np.zeros((count, frames, 3), np.float32) for _ in range(3))
+
+    @property
+    def edge_count(self) -> int:
+        return len(self._roots)
 
     def rows(self, part: slice | np.ndarray) -> np.ndarray:
         """(n, 3F) what the vertices ``part`` are fitted to."""

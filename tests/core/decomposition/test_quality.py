@@ -109,6 +109,12 @@ def test_surface_brings_normals_closer(waves, kind):
     assert closer.max_error < 1.06 * plain.max_error
 
 
+def test_surface_changes_nothing_without_faces(waves):
+    wires = replace(waves, triangles=np.zeros((0, 3), np.int32))
+    plain, same = (decompose(wires, Settings(3, iterations=2, surface=surface)) for surface in (0.0, 1.0))
+    np.testing.assert_array_equal(same.transforms, plain.transforms)
+
+
 def test_emphasis_follows_the_target(waves):
     plain = decompose(waves, Settings(12, target_error=4.0))
     emphasized = decompose(waves, Settings(12, target_error=4.0, emphasis=1.0))
