@@ -160,6 +160,8 @@ def test_locked_groups_are_refused(limb):
     ob.vertex_groups["upper"].lock_weight = False
     build()
     ob.vertex_groups["upper"].lock_weight = True
+    assert build() == {"FINISHED"}, "the bones are there, and no weight has to change"
+    assert ob.vertex_groups["upper"].lock_weight
     refusals.refused("remove_eigenskin", "locked", state=lambda: everything(ob, rig))
 
 

@@ -158,6 +158,9 @@ def without_bones(mesh_object: bpy.types.Object, skin: Skin, rig: "Rig") -> "Rig
     copy = mesh_object.copy()
     try:
         copy.data = mesh_object.data.copy()
+        # The user's locks are of the mesh that stays.
+        for group in copy.vertex_groups:
+            group.lock_weight = False
         return_weights(skin.armature, helpers, copy)
         earlier = read_bone_weights(copy, skin.armature, skin.bone_names)
     finally:
