@@ -134,6 +134,21 @@ def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monke
     assert [own.weight(vertex) for vertex in range(5)] == [0.5] * 5
 
 
+def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
+    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True)
+    before, gone, other = jointed["skinning_e_rms"], tip_of(rig).name, scenes.link(arm.copy())
+    edited(rig, lambda bones: bones.remove(bones[gone]))
+    thickness = jointed.modifiers.new("Thickness", "SOLIDIFY")
+    thickness.show_viewport, thickness.shell_vertex_group = False, gone
+    fewer = drain(again.solve_again(bpy.context, jointed, rotation_only=True)).record
+    assert fewer.e_rms_before == before < fewer.e_rms
+    # The conversion has held the joints: without Rotation Only, they are held, too.
+    assert fewer.warning == "farther from the target than before: undo"
+    assert gone in jointed.vertex_groups
+    # What the panel shows is of the source.
+    assert drain(again.solve_again(bpy.context, jointed, target=other.name)).record.e_rms_before < 0
+
+
 def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
     """Joints slip there: bones that were free stay so, and the report tells what it costs to hold them."""
     bar, noise = bending_bar((0.0, 1.2, 2.4, 3.6, 4.8)), np.random.default_rng(0)

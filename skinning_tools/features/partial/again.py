@@ -64,14 +64,15 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     _check_weights(parts, before)
     shapes = residual_names(parts.mesh) if result is not None else ()
     reading = yield from read_parts(context, parts, settings, names, before, (OFFSET, *shapes))
-    held = _held(parts.armature, names, settings.rotation_only or holds_joints(result))
+    holding = holds_joints(result)
+    held = _held(parts.armature, names, settings.rotation_only or holding)
     problem = joint_problem(parts, reading, names, {}, held)
     solving = background.run_in_worker(_work(parts, reading, problem, names, settings, len(shapes)))
     solution: _Solution = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
     poses = in_armature_space(solution.transforms, reading.motion, parts.armature, names)
     wanted = WantedPoses(names, poses, problem.held[: len(names)], {}, False)
     numbers = reading.animation.frame_numbers
-    gone, known = left_behind(parts, result), known_error(result, numbers, settings.frame_step)
+    gone, known = left_behind(parts, result), known_error(result, parts, numbers, settings.frame_step)
     times = actions.key_times(context.scene, numbers)
     with (
         new_motion(context, parts, (), wanted, reading, times, None, "solved") as (copy, action, made),
@@ -109,7 +110,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     done = f"weights and motion of {counted(len(names), 'bone')} over {counted(len(numbers), 'frame')}"
     done = f'{done} in the action "{action.name}"'
     ways = [
-        *(["solve without Rotation Only"] if settings.rotation_only else []),
+        *(["solve without Rotation Only"] if settings.rotation_only and not holding else []),
         *(["subdivide bones where Show Error is red"] if gone else []),
     ]
     return finished(parts, "Again", done, reading, known, meter, begin, notes, ways)

@@ -48,20 +48,24 @@ def holds_joints(result: Result | None) -> bool:
 def left_behind(parts: Parts, result: Result | None) -> list[str]:
     """The groups, on a conversion's mesh, of bones that the user has deleted: the action still moves them.
 
-    Locked groups, and those that a modifier uses, are the user's.
+    Locked groups, and those that a modifier or a shape key uses, are the user's.
     """
     if result is None:
         return []
     curves = actions.existing_curves(parts.armature)
     moved = {actions.bone_of(curve.data_path) for curve in curves} - set(parts.armature.data.bones.keys())
-    used = {getattr(modifier, "vertex_group", "") for modifier in parts.mesh.modifiers}
+    keys = parts.mesh.data.shape_keys
+    used = {block.vertex_group for block in (keys.key_blocks if keys is not None else ())}
+    for modifier in parts.mesh.modifiers:
+        # Some have several fields for groups.
+        used |= {getattr(modifier, each.identifier) for each in modifier.bl_rna.properties if each.type == "STRING"}
     groups = [group for group in parts.mesh.vertex_groups if not group.lock_weight]
     return [group.name for group in groups if group.name in moved and group.name not in used]
 
 
-def known_error(result: Result | None, numbers: np.ndarray, step: int) -> float | None:
-    """E_RMS as the panel shows it before, None if nothing is known of these frames."""
-    if result is None:
+def known_error(result: Result | None, parts: Parts, numbers: np.ndarray, step: int) -> float | None:
+    """E_RMS as the panel shows it before, None if nothing is known of this target and these frames."""
+    if result is None or parts.target != result.source:
         return None
     figures = result.figures
     measured = figures["frame_start"], figures["frame_end"], figures["frame_step"]
