@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How far joints turn: the limits of their bones, and the bones' motion in all actions of an armature."""
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from itertools import groupby
+from operator import itemgetter
 
 import bpy
 import numpy as np
@@ -14,6 +16,8 @@ from .temporary_scene import evaluate_frame, temporary_scene
 
 # Of each action, at least so many frames are looked at.
 _LEAST_FRAMES = 12
+# Frames that are looked at before the user's scene, which is evaluated for it, plays its own action again.
+_TOGETHER = 20
 
 # A clip, None for what the armature plays now, and a frame.
 Moment = tuple[Clip | None, int]
@@ -68,20 +72,38 @@ def played_motion(
         return np.zeros((0, len(names), 4, 4)), ()
     keyed = sorted(frozenset().union(*(clip.bones for clip, _ in moments if clip is not None)))
     omissions = Omissions(context, [], sorted({number for _, number in moments}), [armature])
-    poses, hidden = [], armature.hide_viewport
+    poses: list[list[np.ndarray]] = []
     with temporary_scene(context.scene, [armature]) as scene:
-        try:
-            armature.hide_viewport = False
-            for done, (clip, number) in enumerate(moments):
-                # Left before each yield: the user sees what the armature plays.
-                with playing(armature, clip, reset=keyed) if clip is not None else nullcontext():
+        for clip, numbers in _runs(moments):
+            # Left before each yield: the user sees what the armature plays.
+            with _shown(armature), playing(armature, clip, reset=keyed) if clip is not None else nullcontext():
+                for number in numbers:
                     depsgraph = evaluate_frame(scene, number)
                     evaluated = armature.evaluated_get(depsgraph)
                     poses.append([np.array(evaluated.pose.bones[name].matrix) for name in names])
-                    if done + 1 == len(moments):
-                        omissions.look_at_drivers(depsgraph)
-                yield done / len(moments), "Looking at the actions"
-        finally:
-            armature.hide_viewport = hidden
+                if len(poses) == len(moments):
+                    omissions.look_at_drivers(depsgraph)
+            yield len(poses) / len(moments), "Looking at the actions"
     rest = np.array([np.array(armature.data.bones[name].matrix_local) for name in names], dtype=np.float64)
     return np.array(poses, dtype=np.float64) @ np.linalg.inv(rest), texts_of(omissions.finish())
+
+
+def _runs(moments: Sequence[Moment]) -> Iterator[tuple[Clip | None, list[int]]]:
+    """The moments by clip, a few frames at a time."""
+    for clip, same in groupby(moments, key=itemgetter(0)):
+        numbers = [number for _, number in same]
+        for start in range(0, len(numbers), _TOGETHER):
+            yield clip, numbers[start : start + _TOGETHER]
+
+
+@contextmanager
+def _shown(armature: bpy.types.Object) -> Iterator[None]:
+    """Context in which Blender evaluates the armature, even if it is hidden in all viewports."""
+    hidden = armature.hide_viewport
+    if hidden:
+        armature.hide_viewport = False
+    try:
+        yield
+    finally:
+        if hidden:
+            armature.hide_viewport = True
