@@ -43,6 +43,8 @@ _SLIPPING_ROUNDS = 8
 # Weights for posing may raise the error by this factor, and always to this root mean square (of the unit ball), which
 # nobody sees.
 _DEARER, _UNSEEN = 1.2, 2e-4
+# Of the rest pose's diagonal: a joint that slips by less holds anything.
+_SLIGHT = 0.02
 
 
 @one_blas_thread()
@@ -86,9 +88,9 @@ def solve_jointed(
     """Bones, weights and rest pose again, with the bones of ``free`` held together by the joints of ``hierarchy``.
 
     free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions, and
-    the hierarchy that is returned has them, with slips of 0. A bone whose joint slips by more than what hangs from it
-    is large becomes a root, such as one of vertices without weights, which stand still at one place. settings: those of
-    ``free``. On a symmetric body they mirror each other in the end. Bones that are no vertex's strongest, and carry no
+    the hierarchy that is returned has them, with slips of 0. A bone whose joint slips by more than the size of what
+    hangs from it, and not only slightly, becomes a root, such as one of vertices without weights, which stand still at
+    one place. settings: those of ``free``. On a symmetric body they mirror each other in the end. Bones that are no vertex's strongest, and carry no
     such bone, are left out halfway; from then on, weights stay within near_weights.PoseLimits. slip: how far, as a
     share of the rest pose's diagonal, a bone may leave its joint in the end; with more than 0, the joints are not held.
     importance (N,): as for ``decompose``. All frames count alike, and so do large and small errors, whatever the
@@ -139,6 +141,8 @@ def _held_parents(free: Decomposition, hierarchy: JointHierarchy) -> np.ndarray:
         if parent >= 0:
             low[parent], high[parent] = np.minimum(low[parent], low[bone]), np.maximum(high[parent], high[bone])
     size = np.linalg.norm(np.maximum(high - low, 0.0), axis=1)
+    # Else a bone of one vertex, which has no size, would hang from nothing.
+    size = np.maximum(size, _SLIGHT * np.linalg.norm(np.ptp(free.rest, axis=0)))
     return np.where(np.isfinite(low[:, 0]) & (hierarchy.slips > size), -1, hierarchy.parents)
 
 

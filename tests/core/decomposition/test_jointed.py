@@ -162,6 +162,20 @@ def test_vertices_that_stand_still_at_one_place_hang_from_no_joint():
     np.testing.assert_allclose(made[:, -4:], still, atol=0.02)
 
 
+def test_a_bone_of_one_vertex_keeps_its_joint():
+    animation = bending_bar(frames=5)
+    settings = replace(SETTINGS, iterations=3)
+    found, hierarchy = free_solve(animation, settings)
+    assert (hierarchy.slips > 0).sum() == 2
+    tip = next(bone for bone in range(3) if bone not in hierarchy.parents)
+    bones, weights = found.bones.copy(), found.weights.copy()
+    bones[bones == tip] = hierarchy.parents[tip]
+    last = np.where(found.bones == tip, found.weights, 0.0).max(axis=1).argmax()
+    bones[last], weights[last] = tip, np.eye(weights.shape[1])[0]
+    _, held = solve_jointed(animation, replace(found, bones=bones, weights=weights), hierarchy, settings)
+    assert (held.parents >= 0).sum() == 2
+
+
 def test_fewer_bones_than_influences():
     # Pruning keeps the slots of the weights, and leaves as many bones as there are parts.
     animation = bending_bar(frames=5)
