@@ -96,8 +96,10 @@ class SKINNING_PT_group_deformation(_Group, bpy.types.Panel):
     several = "Add bone links, which change all meshes of the armature, or choose one of them below"
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
+        if armature is None and mesh_object is None:
+            return self.nothing
         if armature is None or mesh_object is None:
-            return self.nothing if armature is mesh_object else "Bind a mesh to an armature first"
+            return "Bind a mesh to an armature first"
         return "Add bone links where limbs twist, and bones for shoulders and muscles. Preview compares ways to blend"
 
 

@@ -151,7 +151,7 @@ def _write_meshes(
     """Generator: rest shapes, weights and places of the skinned objects; yields (fraction, stage)."""
     count = len(decomposition.rest)
     for mesh_object, part in zip(mesh_objects, source.parts, strict=True):
-        writing = _write_mesh(mesh_object, mesh_object.name, decomposition, part.vertices, bones.deform)
+        writing = _write_mesh(mesh_object, decomposition, part.vertices, bones.deform)
         yield from background.part_of(writing, part.vertices.start / count, part.vertices.stop / count)
         follow_armature(mesh_object, armature_object)
         # Object properties that shaders and the viewport read.
@@ -180,10 +180,10 @@ def write_error_attribute(rig: Rig, vertex_error: np.ndarray) -> None:
 
 
 def _write_mesh(
-    mesh_object: bpy.types.Object, name: str, decomposition: "Decomposition", vertices: slice, bone_names: Sequence[str]
+    mesh_object: bpy.types.Object, decomposition: "Decomposition", vertices: slice, bone_names: Sequence[str]
 ) -> background.Steps[None]:
     mesh = mesh_object.data
-    mesh.name = name
+    mesh.name = mesh_object.name
     rest = decomposition.rest[vertices]
     write_attribute(mesh, "position", "FLOAT_VECTOR", rest)
     mesh.update()

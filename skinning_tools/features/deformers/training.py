@@ -70,9 +70,9 @@ def save_training_set(
 
     Action and file begin with the rest pose, at frame 1. Raises SkinningError, and then leaves nothing.
     """
-    begin, settings = time.perf_counter(), TrainingSettings(**given)
     from ...core.imitation.skeleton import posed
 
+    begin, settings = time.perf_counter(), TrainingSettings(**given)
     target = claim_named(filepath, CACHE, _ENDING)
     teacher, count = check_bakeable(context, active), settings.pose_count
     subject = subject_of(teacher, count)
