@@ -17,7 +17,7 @@ from .temporary_scene import evaluate_frame, temporary_scene
 # Of each action, at least so many frames are looked at.
 _LEAST_FRAMES = 12
 # Frames that are looked at before the user's scene, which is evaluated for it, plays its own action again.
-_TOGETHER = 20
+_TOGETHER = 10
 
 # A clip, None for what the armature plays now, and a frame.
 Moment = tuple[Clip | None, int]

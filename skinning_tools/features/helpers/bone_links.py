@@ -95,7 +95,7 @@ def add_links(
                 checkpoint(progress, done / len(concerned), "Sharing weights")
                 _share(each, geometry[each.mesh_object], plan, settings.reach)
 
-    yield from background.run_in_worker(work)
+    yield from background.part_of(background.run_in_worker(work), 0.5, 1.0)
     touched = [each for each in concerned if each.changes]
     plans = _with_effect(plans, touched, settings.all_joints)
     with removed_on_failure(context, armature, [plan.number for plan in plans]):

@@ -87,7 +87,7 @@ def add_bulges(
                 found[each, plan.number] = _region(each, *bodies[each.mesh_object], plan, settings.along_surface)
         return found
 
-    found = yield from background.run_in_worker(regions)
+    found = yield from background.part_of(background.run_in_worker(regions), 0.2, 0.7)
     plans = [_with_effect(plan, shared, found) for plan in plans]
     names = taken_names(armature, every_mesh)
     plans = [_named(plan, names, PRESETS[settings.preset].word) for plan in plans]
@@ -98,7 +98,7 @@ def add_bulges(
                 checkpoint(progress, done / len(shared), "Sharing weights")
                 _share(each, plan, _regions_apart(each, plan, plans, found))
 
-    yield from background.run_in_worker(work)
+    yield from background.part_of(background.run_in_worker(work), 0.7, 1.0)
     touched = [each for each in shared if each.changes]
     check_meshes([each.mesh_object for each in touched], "its weights cannot be shared with a bulge bone")
     check_unlocked([each.mesh_object for each in touched], [name for plan in plans for name in plan.carriers])
