@@ -142,6 +142,16 @@ def test_the_published_method_is_selectable(scene):
         convert(method="KAVAN2010", bone_kind="RIGID")
 
 
+def test_a_surface_that_changed_nothing_is_reported(scene):
+    """Without faces there are no normals to bring closer."""
+    moving_meshes.waving_grid()
+    convert(bone_count=3, surface=1.0)
+    moving_meshes.add_waving_keys(moving_meshes.add_object("Dust", moving_meshes.grid()[0]))
+    convert(bone_count=3, surface=1.0)
+    notes = [list(bpy.data.objects[name]["skinning_report"].get("notes", [])) for name in ("Flag_skinned", "Dust_skinned")]
+    assert notes == [[], ["Surface changed nothing: normals came no closer within the error that it allows"]]
+
+
 # The command line
 
 

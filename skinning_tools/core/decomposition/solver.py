@@ -128,13 +128,14 @@ def _reduced(matrix: AnimationMatrix, settings: Settings, progress: Progress) ->
 @dataclass(frozen=True)
 class _Solution:
     """In solver units. transforms (F, P, 3, 4), axes (P, 3, 3) or None. squared_errors: of the sweeps before a surface
-    and an emphasis, which have a rank of their own."""
+    and an emphasis, which have a rank of their own. surface_unchanged: as of a Decomposition."""
 
     transforms: np.ndarray
     axes: np.ndarray | None
     state: VertexState
     squared_errors: list[float]
     own_rank: float | None = None
+    surface_unchanged: bool = False
 
     @property
     def rank(self) -> float:
@@ -226,8 +227,8 @@ def _solve(
         part = span(progress, late, 0.9 if settings.surface or settings.emphasis else 1.0)
         rows, state, more = alternate(kind, rows, found.state, sweeps[last:], optimize, part)
     squared_errors += [error + prepared.squared_norm for error in more]
-    rows, state, rank = _refined(prepared, settings, clock, kind, rows, state, span(progress, 0.9, 1.0))
-    return _Solution(from_rows(rows), found.kind.axes, state, squared_errors, rank)
+    rows, state, rank, unchanged = _refined(prepared, settings, clock, kind, rows, state, span(progress, 0.9, 1.0))
+    return _Solution(from_rows(rows), found.kind.axes, state, squared_errors, rank, unchanged)
 
 
 def _refined(
@@ -238,22 +239,22 @@ def _refined(
     rows: np.ndarray,
     state: VertexState,
     progress: Progress,
-) -> tuple[np.ndarray, VertexState, float | None]:
+) -> tuple[np.ndarray, VertexState, float | None, bool]:
     """Transforms and vertices with closer normals and less of a largest error, if asked for; the rank of a solution
-    with these, None without."""
-    rank, optimize, matrix = None, settings.optimize_rest_pose, prepared.matrix
+    with these, None without; whether a surface changed nothing."""
+    rank, unchanged, optimize, matrix = None, False, settings.optimize_rest_pose, prepared.matrix
     middle = 0.5 * ((settings.surface > 0) + (settings.emphasis == 0))
     if settings.surface:
         with clock.stage("surface"):
             given, part = (matrix, prepared.triangles, kind, rows, state), span(progress, 0.0, middle)
-            rows, state, rank = with_closer_surface(*given, settings.surface, optimize, part)
+            rows, state, rank, unchanged = with_closer_surface(*given, settings.surface, optimize, part)
     if settings.emphasis:
         with clock.stage("emphasis"):
             part = span(progress, middle, 1.0)
             rows, state, largest, squared = emphasized(matrix, kind, rows, state, settings.emphasis, optimize, part)
             # The product of both errors, to the powers of what each is to count.
             rank = largest**settings.emphasis * squared ** (0.5 * (1.0 - settings.emphasis))
-    return rows, state, rank
+    return rows, state, rank, unchanged
 
 
 def _solve_best(
@@ -312,6 +313,7 @@ def _finished(
         dimension=prepared.reduction.dimension,
         seconds=clock.seconds,
         curve=curve,
+        surface_unchanged=solution.surface_unchanged,
     )
     count = settings.residual_shapes
     if count:

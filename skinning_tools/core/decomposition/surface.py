@@ -50,8 +50,9 @@ def with_closer_surface(
     surface: float,
     optimize_rest_pose: bool,
     progress: Progress,
-) -> tuple[np.ndarray, VertexState, float]:
-    """Transforms and vertices whose normals are closer, and what is minimized, at the full b of ``surface``.
+) -> tuple[np.ndarray, VertexState, float, bool]:
+    """Transforms and vertices whose normals are closer; what is minimized, at the full b of ``surface``; whether all
+    stays as it is.
 
     triangles (T, 3); rows: Tᵀ (4P, 3F) in the unreduced animation; surface: from 0 to 1. Of all sweeps, the one with
     the closest normals among those whose E_RMS has risen by no more than ``surface`` allows, and whose largest error
@@ -66,7 +67,10 @@ def with_closer_surface(
         return rows, state, squared
     allowed, most = (1.0 + _ALLOWED * surface) ** 2 * squared, (1.0 + _ALLOWED_LARGEST) * largest
     copies.most = largest
-    best, least = (rows, state), copies.angle()
+    best, least, unchanged = (rows, state), copies.angle(), True
+    if least == 0:
+        # No faces, or normals as in the animation.
+        return rows, state, squared + full * copies.turned(), True
     follower = kind.toward(copies)
     for number in range(_SWEEPS):
         part = span(progress, number / _SWEEPS, (number + 1) / _SWEEPS)
@@ -76,9 +80,9 @@ def with_closer_surface(
         if squared > allowed or largest > most:
             copies.strength *= _SHORTENED**2
         elif (angle := copies.angle()) < least:
-            best, least = (rows, state), angle
+            best, least, unchanged = (rows, state), angle, False
     squared, _ = copies.measure(*best)
-    return *best, squared + full * copies.turned()
+    return *best, squared + full * copies.turned(), unchanged
 
 
 class _Copies:

@@ -103,6 +103,8 @@ class Decomposition:
     reduction had lost.
     seconds: stage to seconds.
     curve: where a target error was given, the bone counts tried, in order, with their E_RMS.
+    surface_unchanged: whether a surface changed nothing, as none of its sweeps brought normals closer within the error
+    that it allows.
     """
 
     rest: np.ndarray
@@ -118,6 +120,7 @@ class Decomposition:
     seconds: dict[str, float] = field(default_factory=dict)
     curve: tuple[CurvePoint, ...] = ()
     residual: ResidualShapes | None = None
+    surface_unchanged: bool = False
 
     def rest_at(self, frame: int) -> np.ndarray:
         """The rest pose (N, 3) that is skinned in a frame: with the correction by residual shapes."""

@@ -85,11 +85,7 @@ def convert(
         check_clips(context, objects)
     work = work_of(context, objects, settings)
     solver, notes = _allowed(solver, work)
-    if settings.emphasis or settings.surface:
-        if settings.rotation_only:
-            notes = (*notes, "Emphasis and Surface have no effect with Rotation Only")
-        if settings.method == "KAVAN2010":
-            notes = (*notes, "Emphasis and Surface have no effect with the method of Kavan et al. 2010")
+    notes = (*notes, *_notes_without_effect(settings))
     check_memory(sources_label(objects), work)
 
     state = SceneState(context)
@@ -111,6 +107,23 @@ def _allowed(solver: "Settings", work: Work) -> "tuple[Settings, tuple[str, ...]
     """The solver's settings within what the frames allow, and notes on what was reduced."""
     note = shapes_note(work)
     return (replace(solver, residual_shapes=work.frame_count), (note,)) if note else (solver, ())
+
+
+def _notes_without_effect(settings: ConvertSettings) -> list[str]:
+    """Notes on emphasis and surface where other settings leave them out."""
+    notes = []
+    if settings.emphasis or settings.surface:
+        if settings.rotation_only:
+            notes.append("Emphasis and Surface have no effect with Rotation Only")
+        if settings.method == "KAVAN2010":
+            notes.append("Emphasis and Surface have no effect with the method of Kavan et al. 2010")
+    return notes
+
+
+def _notes_on_solve(decomposition: "Decomposition") -> list[str]:
+    if not decomposition.surface_unchanged:
+        return []
+    return ["Surface changed nothing: normals came no closer within the error that it allows"]
 
 
 def shapes_note(work: Work) -> str:
@@ -169,7 +182,7 @@ def _convert(
         play_clip(rig.armature, rig.objects, clips[0].name)
 
     write_error_attribute(rig, meter.vertex_error)
-    notes = (*notes, *texts_of(source.omissions))
+    notes = (*notes, *_notes_on_solve(decomposition), *texts_of(source.omissions))
     # Those that became skinned objects of their own.
     objects = [part.object for part in source.parts]
     record = record_of(objects, source, decomposition, rig, meter, settings)

@@ -171,6 +171,17 @@ def test_bad_smoothness_of_a_decomposition():
             Settings(smoothness=value)
 
 
+def test_no_neighbor_counts_less_than_nothing():
+    """Where angles are obtuse, triangles flat and vertices at one place: roots are taken of what neighbors count."""
+    random = np.random.default_rng(0)
+    rest = random.normal(size=(40, 3)) * [1, 1, 1e-3]
+    rest[5] = rest[6]
+    neighbors = neighbor_weights(rest, random.integers(0, 40, (80, 3)))
+    assert (neighbors.data > 0).all()
+    assert (neighbors != neighbors.T).nnz == 0
+    assert not neighbors.diagonal().any()
+
+
 def test_sets_are_independent_and_complete():
     frames, triangles = sheet()
     neighbors = neighbor_weights(frames[0], triangles)
