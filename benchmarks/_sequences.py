@@ -53,6 +53,10 @@ def read(file: Path, name: str) -> Animation:
         return Animation(data["frames"], data["triangles"], name=name)
 
 
+def captured(name: str) -> Animation:
+    return read(path(name), name)
+
+
 def _simulate(name: str):
     # Blender's idle threads spin, which on a busy machine takes processor time from working ones.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
