@@ -25,6 +25,9 @@ LARGEST_GRAM = 2400
 # For residual shapes: the bytes of a block; the number of frames up to which the start is exact (the eigenvectors of a
 # matrix of frames by frames); and the additional columns for longer animations.
 RESIDUAL_BLOCK_BYTES, RESIDUAL_GRAM, RESIDUAL_OVERSAMPLING = 32 << 20, 1500, 20
+# For a surface: the frames that one thread smooths errors in, at most of so many positions unless it is a single frame;
+# the number of such threads; and the bytes that each needs for a position, mostly of its three edges.
+SURFACE_FRAMES, SURFACE_POSITIONS, SURFACE_THREADS, SURFACE_BYTES = 16, 1 << 18, 4, 230
 
 
 def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -> int:
@@ -54,13 +57,19 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -
         # What all vertices that break the limit have, in single precision, and twice while they become more.
         needed += 2 * 4 * height * vertex_count
     if settings.surface:
-        # Normals, errors, their copies and goals, in single precision; and the mesh's edges, some of their frames.
-        needed += 4 * 4 * height * vertex_count + 3000 * vertex_count
+        # Normals, errors, their copies and goals, in single precision; the mesh's edges; and what threads work on.
+        needed += 4 * 4 * height * vertex_count + 1500 * vertex_count
+        needed += SURFACE_THREADS * SURFACE_BYTES * surface_frames(frame_count, vertex_count) * vertex_count
     if settings.smoothness:
         needed += min(LARGEST_KEPT, 32 * vertex_count * settings.bone_count) + 800 * vertex_count
     if settings.residual_shapes:
         needed += residual_memory(frame_count, vertex_count, min(settings.residual_shapes, frame_count))
     return needed
+
+
+def surface_frames(frame_count: int, vertex_count: int) -> int:
+    """The number of frames that one thread smooths errors in."""
+    return max(1, min(frame_count, SURFACE_FRAMES, SURFACE_POSITIONS // max(1, vertex_count)))
 
 
 def workers_at_once(dimension: int, columns: int) -> int:

@@ -16,9 +16,10 @@ others for each frame.
 import numpy as np
 from scipy import sparse
 
-from ..deform.surface import normal_errors, vertex_normals
+from ..deform.surface import angles_between, vertex_normals
 from ..progress import Progress, span
-from ..threads import for_each, mapped
+from ..solve_memory import SURFACE_THREADS, surface_frames
+from ..threads import for_each
 from .bone_kinds import FinalBones
 from .reduction import AnimationMatrix
 from .smoothness import neighbor_weights
@@ -35,8 +36,6 @@ _SHORTENED = 0.85
 _FIRMNESS = 4.0
 # Steps of conjugate gradients for the copies, which begin with the last ones.
 _STEPS = 6
-# Frames that take them together, of how many positions at the most; and threads beside each other, for their memory.
-_FRAMES, _POSITIONS, _THREADS = 16, 1 << 20, 4
 # Frames in which normals are compared.
 _LOOKED_AT = 8
 
@@ -112,6 +111,7 @@ class _Copies:
         self._triangles = triangles
         frames = matrix.height // 3
         self._looked_at = np.unique(np.linspace(0, frames - 1, min(frames, _LOOKED_AT)).astype(int))
+        self._wanted = [vertex_normals(matrix.positions(frame), triangles) for frame in self._looked_at]
         self._frame_weights = matrix.weigh(np.ones((1, matrix.height)))[0, ::3].astype(np.float32)
         self.most = np.inf
         self._shown = np.zeros((count, len(self._looked_at), 3))
@@ -147,9 +147,8 @@ class _Copies:
         angles = np.zeros(len(self._looked_at))
 
         def find(number: int) -> None:
-            frame = self._looked_at[number]
-            wanted = self._matrix.positions(frame)
-            found = normal_errors(wanted + self._shown[:, number], wanted, self._triangles)
+            made = self._matrix.positions(self._looked_at[number]) + self._shown[:, number]
+            found = angles_between(vertex_normals(made, self._triangles), self._wanted[number])
             angles[number] = found.mean() if len(found) else 0.0
 
         for_each(find, range(len(angles)))
@@ -157,15 +156,18 @@ class _Copies:
 
     def turned(self) -> float:
         """The sum over edges of the errors that were measured."""
-        return sum(mapped(self._turned, self._frame_parts()))
+        sums: list[float] = []
+        for_each(self._turned, self._frame_parts(), lambda _, found: sums.append(found), most=SURFACE_THREADS)
+        return sum(sums)
 
     def update(self) -> None:
         """Take new copies of the errors that were measured."""
-        for_each(self._smooth, self._frame_parts(), most=_THREADS)
+        for_each(self._smooth, self._frame_parts(), most=SURFACE_THREADS)
 
     def _frame_parts(self) -> list[slice]:
-        size = max(1, min(_FRAMES, _POSITIONS // len(self._own)))
-        return [slice(start, start + size) for start in range(0, self._matrix.height // 3, size)]
+        count = self._matrix.height // 3
+        size = surface_frames(count, len(self._own))
+        return [slice(start, start + size) for start in range(0, count, size)]
 
     def _edge_normals(self, part: slice) -> np.ndarray:
         """(E, f, 3) of the frames ``part``, as long as the roots of the edges' weights."""

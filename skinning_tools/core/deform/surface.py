@@ -106,7 +106,11 @@ def normal_errors(actual: np.ndarray, expected: np.ndarray, triangles: np.ndarra
 
     Without the vertices that have no normal in one of them, such as those without faces.
     """
-    first, second = (vertex_normals(points, triangles) for points in (actual, expected))
+    return angles_between(*(vertex_normals(points, triangles) for points in (actual, expected)))
+
+
+def angles_between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The angles (n,), in degrees, between unit vectors (N, 3), without those that are 0 in one of the two."""
     cosines = np.einsum("ni,ni->n", first, second)[first.any(axis=1) & second.any(axis=1)]
     return np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
 
