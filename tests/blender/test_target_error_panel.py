@@ -148,7 +148,9 @@ def test_a_surface_that_changed_nothing_is_reported(scene):
     convert(bone_count=3, surface=1.0)
     moving_meshes.add_waving_keys(moving_meshes.add_object("Dust", moving_meshes.grid()[0]))
     convert(bone_count=3, surface=1.0)
-    notes = [list(bpy.data.objects[name]["skinning_report"].get("notes", [])) for name in ("Flag_skinned", "Dust_skinned")]
+    notes = [
+        list(bpy.data.objects[name]["skinning_report"].get("notes", [])) for name in ("Flag_skinned", "Dust_skinned")
+    ]
     assert notes == [[], ["Surface changed nothing: normals came no closer within the error that it allows"]]
 
 
