@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bones that turn about each other: a tree found from their motion.
-
-Two bones are joined if both take a point of the rest pose to nearly the same place in every frame:
-the c that minimizes Σ_f |M_i c − M_j c|² (after Le & Deng 2014, "Robust and accurate skeletal rigging from mesh
-sequences", section 4). With X (3F × 4P) all matrices side by side, XᵀX holds all data of a pair, so that all
-pairs are solved together and the number of frames no longer matters.
-"""
+"""The bones that turn about each other: a tree found from their motion and their place on the body."""
 
 from dataclasses import replace
 
@@ -17,17 +11,14 @@ from scipy.spatial import cKDTree
 from .body_surface import BodySurface
 from .grouping import members
 from .joint_hierarchy import JointHierarchy, moments, rigid_motion
+from .joints_in_body import into_body, with_image
+from .pair_motion import pair_motion
 from .skeleton_symmetry import mirror_plane, mirrored_bones, symmetric_joints
 from .strongest import strongest_bones
 
 # Radians (root mean square) of relative rotation below which the place where two bones meet decides the joint: hinges
 # leave it undetermined along their axis, and bones that hardly turn in all directions.
 _FAINT_TURN = 0.06
-# The same for joints that would lie outside the body, in turn until one lies inside; and the share of the mesh's
-# diagonal by which such joints may slip more than at their best place.
-_TURNS_OUTSIDE, _MORE_SLIP = (0.12, 0.24, 0.48, 0.96), 0.005
-# Of the diagonal: joints this near to each other's mirror images mirror each other.
-_ROUNDING = 1e-9
 # The cost of a link besides the slip of its joint: shares of the joint's distance from its bones, of their relative
 # motion, since neighbors in a body move alike, and of the detour from one to the other over its surface, since limbs
 # that swing in step move alike, too. These limbs may touch, as thighs do, but either touches the trunk more: the last
@@ -81,16 +72,16 @@ def find_joint_hierarchy(
     regions = _Regions(points, bones, weights, bone_count)
     first, second = _candidates(regions)
     meeting, shared = _meeting_places(points, bones, weights, bone_count, regions, first, second)
-    gram = _gram(rigid_motion(transforms, rest, bones, weights), center, size)
-    joints = _joints(gram, first, second, meeting, len(transforms), _FAINT_TURN)
+    motion = pair_motion(rigid_motion(transforms, rest, bones, weights), center, size, first, second)
+    joints = motion.joints(meeting, _FAINT_TURN)
     distance, apart = _distances(regions, first, second, joints, meeting, shared)
-    motion = _relative_motion(gram, regions.moments, first, second, len(transforms))
+    moving = motion.apart(0.5 * (regions.moments[first] + regions.moments[second]))
     far = apart >= _FARTHEST
     joints[far] = meeting[far]
-    slips = _slips(gram, first, second, joints, len(transforms))
-    holds = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * motion, _LARGEST_SLIP))
+    slips = motion.slips(joints)
+    holds = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * moving, _LARGEST_SLIP))
     holds &= ~far
-    costs = slips + _DISTANCE_SHARE * distance + _MOTION_SHARE * motion
+    costs = slips + _DISTANCE_SHARE * distance + _MOTION_SHARE * moving
     mass = regions.mass
     surface = BodySurface(points, triangles) if triangles is not None and len(triangles) else None
     if surface is not None:
@@ -112,7 +103,7 @@ def find_joint_hierarchy(
     if partners is not None:
         image = np.where((partners[first] >= 0) & (partners[second] >= 0), rows[partners[first], partners[second]], -1)
         joints, costs, holds = _mirrored(joints, costs, holds, image, plane)
-        slips = _slips(gram, first, second, joints, len(transforms))
+        slips = motion.slips(joints)
         # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other.
         middle = partners == np.arange(bone_count)
         costs += _OFF_MIDDLE * ~(middle[first] & middle[second])
@@ -125,9 +116,9 @@ def find_joint_hierarchy(
         used = rows[children, parents[children]]
         place = np.full(len(first), -1)
         place[used] = np.arange(len(used))
-        given = joints[used], meeting[used], np.where(image[used] >= 0, place[image[used]], -1), plane
-        joints[used] = _into_body(gram, first[used], second[used], *given, len(transforms), surface)
-        slips = _slips(gram, first, second, joints, len(transforms))
+        kept = np.where(image[used] >= 0, place[image[used]], -1)
+        joints[used] = into_body(motion.of(used), joints[used], meeting[used], kept, plane, surface)
+        slips = motion.slips(joints)
     hierarchy = _assembled(parents, first, second, joints, slips, regions.means, center, size)
     return replace(hierarchy, partners=partners, plane=plane * size + center[0])
 
@@ -145,12 +136,7 @@ def _mirrored(
     """Joints (C, 3), costs (C,) and which links hold (C,), the same for each link and its ``image`` (C,), −1 without
     one."""
     joints = symmetric_joints(joints, image, plane, 1.0)
-    return joints, _shared(costs, image), np.where(image >= 0, holds & holds[image], holds)
-
-
-def _shared(values: np.ndarray, image: np.ndarray) -> np.ndarray:
-    """``values`` (C,), the mean of each link's and its image's."""
-    return np.where(image >= 0, 0.5 * (values + values[image]), values)
+    return joints, with_image(costs, image), np.where(image >= 0, holds & holds[image], holds)
 
 
 def _shares_of_most(first: np.ndarray, second: np.ndarray, touching: np.ndarray, bone_count: int) -> np.ndarray:
@@ -267,89 +253,6 @@ def _distances(
     distances = np.array([regions.distance(bones, joints) for bones in (first, second)])
     thickness = np.array([np.where(shared, regions.distance(bones, meeting), 0.0) for bones in (first, second)])
     return distances.max(axis=0), (distances - thickness).max(axis=0)
-
-
-def _gram(transforms: np.ndarray, center: np.ndarray, size: float) -> np.ndarray:
-    """(P, P, 4, 4) of matrices that act on (v − center) / size and give it, frames summed up."""
-    moved = np.asarray(transforms, dtype=np.float64).copy()
-    moved[..., 3] += moved[..., :3] @ center - center
-    moved[..., 3] /= size
-    frame_count, bone_count = moved.shape[:2]
-    rows = moved.transpose(0, 2, 1, 3).reshape(3 * frame_count, 4 * bone_count)
-    return (rows.T @ rows).reshape(bone_count, 4, bone_count, 4).transpose(0, 2, 1, 3)
-
-
-def _difference(gram: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(C, 4, 4): Σ_f DᵀD of the differences D = M_i − M_j."""
-    cross = gram[first, second]
-    return gram[first, first] + gram[second, second] - cross - np.swapaxes(cross, -1, -2)
-
-
-def _joints(
-    gram: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    meeting: np.ndarray,
-    frame_count: int,
-    turn: float,
-) -> np.ndarray:
-    """Joints (C, 3) of the pairs: the points that slip least, near where the bones meet as far as these turn by less
-    than ``turn``."""
-    difference = _difference(gram, first, second)
-    faint = frame_count * turn**2
-    matrix = difference[:, :3, :3] + faint * np.eye(3)
-    right = faint * meeting - difference[:, :3, 3]
-    return np.linalg.solve(matrix, right[..., None])[..., 0]
-
-
-def _into_body(
-    gram: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    joints: np.ndarray,
-    meeting: np.ndarray,
-    image: np.ndarray,
-    plane: float,
-    frame_count: int,
-    surface: BodySurface,
-) -> np.ndarray:
-    """Joints (C, 3) outside the body drawn toward where the bones meet, until they are inside: first along directions
-    in which the bones hardly turn, and as long as that adds little slip. Those that mirror each other, ``image`` (C,),
-    do so in the end, too."""
-    joints = joints.copy()
-    exact = np.abs(symmetric_joints(joints, image, plane, np.inf) - joints).max(axis=1) < _ROUNDING
-    image = np.where(exact, image, -1)
-    most = _shared(_slips(gram, first, second, joints, frame_count), image) + _MORE_SLIP
-    outside = ~surface.inside(joints)
-    outside |= outside[image] & (image >= 0)
-    for turn in _TURNS_OUTSIDE:
-        tried = np.flatnonzero(outside)
-        trial = joints.copy()
-        trial[tried] = _joints(gram, first[tried], second[tried], meeting[tried], frame_count, turn)
-        trial = symmetric_joints(trial, image, plane, np.inf)
-        better = outside & (_shared(_slips(gram, first, second, trial, frame_count), image) <= most)
-        better[better] = surface.inside(trial[better])
-        better &= better[image] | (image < 0)
-        joints[better] = trial[better]
-        outside &= ~better
-    return joints
-
-
-def _slips(gram: np.ndarray, first: np.ndarray, second: np.ndarray, joints: np.ndarray, frame_count: int) -> np.ndarray:
-    """(C,) how far apart the bones of a pair carry its joint, root mean square over the frames."""
-    difference = _difference(gram, first, second)
-    homogeneous = np.concatenate([joints, np.ones((len(joints), 1))], axis=1)
-    squares = np.einsum("ci,cij,cj->c", homogeneous, difference, homogeneous)
-    return np.sqrt(np.maximum(squares, 0.0) / frame_count)
-
-
-def _relative_motion(
-    gram: np.ndarray, moments: np.ndarray, first: np.ndarray, second: np.ndarray, frame_count: int
-) -> np.ndarray:
-    """(C,) how differently the bones of a pair carry the vertices of both, root mean square."""
-    difference = _difference(gram, first, second)
-    both = 0.5 * (moments[first] + moments[second])
-    return np.sqrt(np.maximum(np.einsum("cij,cij->c", difference, both), 0.0) / frame_count)
 
 
 def _rooted(tree: csr_matrix, mass: np.ndarray) -> np.ndarray:

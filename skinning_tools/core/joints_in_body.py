@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Joints outside the body, drawn into it as far as the motion allows."""
+
+import numpy as np
+
+from .body_surface import BodySurface
+from .pair_motion import PairMotion
+from .skeleton_symmetry import symmetric_joints
+
+# Radians (root mean square) of relative rotation below which the place where two bones meet decides such a joint, in
+# turn until it lies inside; and the share of the mesh's diagonal by which it may slip more than at its best place.
+_TURNS, _MORE_SLIP = (0.12, 0.24, 0.48, 0.96), 0.005
+# Of the diagonal: joints this near to each other's mirror images mirror each other.
+_ROUNDING = 1e-9
+
+
+def into_body(
+    motion: PairMotion,
+    joints: np.ndarray,
+    meeting: np.ndarray,
+    image: np.ndarray,
+    plane: float,
+    surface: BodySurface,
+) -> np.ndarray:
+    """Joints (C, 3), those outside the body drawn toward where the bones meet until they are inside.
+
+    They move first along directions in which the bones hardly turn, and as long as that adds little slip.
+    meeting (C, 3): where the bones meet.
+    image (C,): the joints that mirror these in x = ``plane``, −1 without one; where they do, they still do in the end.
+    All in shares of the mesh's diagonal.
+    """
+    joints = joints.copy()
+    exact = np.abs(symmetric_joints(joints, image, plane, np.inf) - joints).max(axis=1) < _ROUNDING
+    image = np.where(exact, image, -1)
+    most = with_image(motion.slips(joints), image) + _MORE_SLIP
+    outside = ~surface.inside(joints)
+    outside |= outside[image] & (image >= 0)
+    for turn in _TURNS:
+        trial = joints.copy()
+        trial[outside] = motion.of(outside).joints(meeting[outside], turn)
+        trial = symmetric_joints(trial, image, plane, np.inf)
+        better = outside & (with_image(motion.slips(trial), image) <= most)
+        better[better] = surface.inside(trial[better])
+        better &= better[image] | (image < 0)
+        joints[better] = trial[better]
+        outside &= ~better
+    return joints
+
+
+def with_image(values: np.ndarray, image: np.ndarray) -> np.ndarray:
+    """``values`` (C,), the mean of each pair's and that of its ``image`` (C,), −1 without one."""
+    return np.where(image >= 0, 0.5 * (values + values[image]), values)
