@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The bones that turn about each other: a tree found from their motion and their place on the body."""
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
-from scipy.spatial import cKDTree
 
 from .body_surface import BodySurface
-from .grouping import members
-from .joint_hierarchy import JointHierarchy, moments, rigid_motion
+from .bone_regions import BoneRegions
+from .joint_hierarchy import JointHierarchy, rigid_motion
 from .joints_in_body import into_body, with_image
 from .pair_motion import pair_motion
 from .skeleton_symmetry import mirror_plane, mirrored_bones, symmetric_joints
-from .strongest import strongest_bones
 
 # Radians (root mean square) of relative rotation below which the place where two bones meet decides the joint: hinges
 # leave it undetermined along their axis, and bones that hardly turn in all directions.
@@ -39,13 +35,6 @@ _WEAK, _LAST_RESORT = 0.02, 10.0
 _LOOSE_SLIP = 0.03
 # More than any link on one surface costs.
 _OFF_MIDDLE = 2.0
-# Sum of the products of weights, as a share of the lesser bone's weight or of one vertex, up to which two bones have no
-# vertex in common: stray weights are not where bones meet.
-_SHARED = 1e-3
-# Vertices of a bone by which the gap to another one is found, and the share of them that is nearest to it.
-_SAMPLES, _NEAREST = 48, 0.2
-# With very many bones, only this many near bones are candidates for the parent of each.
-_NEAR_BONES = 64
 
 
 def find_joint_hierarchy(
@@ -68,75 +57,99 @@ def find_joint_hierarchy(
     bone_count = transforms.shape[1]
     center = rest.mean(axis=0)
     size = float(np.linalg.norm(np.ptp(rest, axis=0))) or 1.0
-    points = (rest - center) / size
-    regions = _Regions(points, bones, weights, bone_count)
-    first, second = _candidates(regions)
-    meeting, shared = _meeting_places(points, bones, weights, bone_count, regions, first, second)
-    motion = pair_motion(rigid_motion(transforms, rest, bones, weights), center, size, first, second)
-    joints = motion.joints(meeting, _FAINT_TURN)
-    distance, apart = _distances(regions, first, second, joints, meeting, shared)
-    moving = motion.apart(0.5 * (regions.moments[first] + regions.moments[second]))
-    far = apart >= _FARTHEST
-    joints[far] = meeting[far]
-    slips = motion.slips(joints)
-    holds = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * moving, _LARGEST_SLIP))
-    holds &= ~far
-    costs = slips + _DISTANCE_SHARE * distance + _MOTION_SHARE * moving
-    mass = regions.mass
-    surface = BodySurface(points, triangles) if triangles is not None and len(triangles) else None
-    if surface is not None:
-        detours = surface.detours(regions.vertices)[first, second]
-        costs += _DETOUR_SHARE * np.minimum(np.where(shared, 0.0, detours), 1.0)
-        touching, direct = (contacts[first, second] for contacts in surface.contacts(bones, weights, bone_count))
-        share = _shares_of_most(first, second, touching, bone_count)
-        costs += _CONTACT_SHARE * (1.0 - share)
-        holds &= (share > _TOUCHING) | (slips < _SLIP)
-        weak = ~holds & (direct > 0)
-        loose = ~holds & ~weak & (touching > 0) & (slips < _LOOSE_SLIP)
-        # A joint that does not hold may lie anywhere inside a thick body, so that its depth says nothing against it.
-        costs += (_WEAK + _DISTANCE_SHARE * (np.maximum(apart, 0.0) - distance)) * weak + _LAST_RESORT * loose
-        holds |= weak | loose
+    regions = BoneRegions((rest - center) / size, bones, weights, bone_count)
+    links = _Links(regions, rigid_motion(transforms, rest, bones, weights), center, size)
+    mass, surface = regions.mass, None
+    if triangles is not None and len(triangles):
+        surface = BodySurface(regions.points, triangles)
+        links.weigh_body(regions, surface)
         mass = np.bincount(bones.ravel(), (weights * surface.areas()[:, None]).ravel(), bone_count)
-    partners, plane = mirrored_bones(points, bones, weights, bone_count), mirror_plane(points)
-    rows = _rows(first, second, bone_count)
-    image = np.full(len(first), -1)
+    partners, plane = mirrored_bones(regions.points, bones, weights, bone_count), mirror_plane(regions.points)
     if partners is not None:
-        image = np.where((partners[first] >= 0) & (partners[second] >= 0), rows[partners[first], partners[second]], -1)
-        joints, costs, holds = _mirrored(joints, costs, holds, image, plane)
-        slips = motion.slips(joints)
-        # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other.
-        middle = partners == np.arange(bone_count)
-        costs += _OFF_MIDDLE * ~(middle[first] & middle[second])
-    # A cost of zero would remove the link.
-    ends = first[holds].astype(np.int32), second[holds].astype(np.int32)
-    graph = csr_matrix((costs[holds] + 1e-9, ends), shape=(bone_count, bone_count))
-    parents = _rooted(minimum_spanning_tree(graph), mass)
+        links.mirror(partners, plane)
+    parents = _rooted(links.tree(), mass)
     if surface is not None:
+        links.draw_in(parents, surface, plane)
+    children = np.flatnonzero(parents >= 0)
+    used = links.rows[children, parents[children]]
+    joints, slips = regions.means * size + center, np.zeros(bone_count)
+    joints[children] = links.joints[used] * size + center
+    slips[children] = links.motion.of(used).slips(links.joints[used]) * size
+    return JointHierarchy(parents, joints, slips, partners, plane * size + center[0])
+
+
+class _Links:
+    """All C links that a skeleton may have: ``joints`` (C, 3), ``costs`` (C,), and which are ``allowed`` (C,).
+
+    ``rows`` (P, P): the link of each two bones, −1 without one. All in shares of the mesh's diagonal.
+    """
+
+    def __init__(self, regions: BoneRegions, motion: np.ndarray, center: np.ndarray, size: float):
+        """motion (F, P, 3, 4): rigid."""
+        self.first, self.second = first, second = regions.pairs()
+        self.rows = np.full((regions.count, regions.count), -1)
+        self.rows[first, second] = self.rows[second, first] = np.arange(len(first))
+        self._image = np.full(len(first), -1)
+        self.meeting, self._shared = regions.meeting(first, second)
+        self.motion = pair_motion(motion, center, size, first, second)
+        self.joints = self.motion.joints(self.meeting, _FAINT_TURN)
+        distances = np.array([regions.distance(bones, self.joints) for bones in (first, second)])
+        # How much farther than the place where they meet, since a thick body has its joint inside.
+        depths = [np.where(self._shared, regions.distance(bones, self.meeting), 0.0) for bones in (first, second)]
+        self._apart, self._distance = (distances - depths).max(axis=0), distances.max(axis=0)
+        far = self._apart >= _FARTHEST
+        self.joints[far] = self.meeting[far]
+        self._slips = slips = self.motion.slips(self.joints)
+        moving = self.motion.apart(0.5 * (regions.moments[first] + regions.moments[second]))
+        self.costs = slips + _DISTANCE_SHARE * self._distance + _MOTION_SHARE * moving
+        self.allowed = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * moving, _LARGEST_SLIP))
+        self.allowed &= ~far
+
+    def weigh_body(self, regions: BoneRegions, surface: BodySurface) -> None:
+        """Add what the surface says to costs and to what is allowed."""
+        pairs = self.first, self.second
+        detours = surface.detours(regions.vertices)[pairs]
+        self.costs += _DETOUR_SHARE * np.minimum(np.where(self._shared, 0.0, detours), 1.0)
+        contacts = surface.contacts(regions.bones, regions.weights, regions.count)
+        touching, direct = (each[pairs] for each in contacts)
+        share = _shares_of_most(*pairs, touching, regions.count)
+        self.costs += _CONTACT_SHARE * (1.0 - share)
+        self.allowed &= (share > _TOUCHING) | (self._slips < _SLIP)
+        weak = ~self.allowed & (direct > 0)
+        loose = ~self.allowed & ~weak & (touching > 0) & (self._slips < _LOOSE_SLIP)
+        # A joint that does not hold may lie anywhere inside a thick body, so that its depth says nothing against it.
+        deeper = _DISTANCE_SHARE * (np.maximum(self._apart, 0.0) - self._distance)
+        self.costs += (_WEAK + deeper) * weak + _LAST_RESORT * loose
+        self.allowed |= weak | loose
+
+    def mirror(self, partners: np.ndarray, plane: float) -> None:
+        """Make links of ``partners`` (P,) the same as those that mirror them in x = ``plane``."""
+        ends = partners[self.first], partners[self.second]
+        self._image = image = np.where((ends[0] >= 0) & (ends[1] >= 0), self.rows[ends], -1)
+        self.joints = symmetric_joints(self.joints, image, plane, 1.0)
+        self.costs = with_image(self.costs, image)
+        self.allowed &= self.allowed[image] | (image < 0)
+        # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other.
+        middle = partners == np.arange(len(partners))
+        self.costs += _OFF_MIDDLE * ~(middle[self.first] & middle[self.second])
+
+    def tree(self) -> csr_matrix:
+        """(P, P) the allowed links of least sum of costs that connect what can be connected."""
+        ends = self.first[self.allowed].astype(np.int32), self.second[self.allowed].astype(np.int32)
+        # A cost of zero would remove the link.
+        costs = self.costs[self.allowed] + 1e-9
+        return minimum_spanning_tree(csr_matrix((costs, ends), shape=self.rows.shape))
+
+    def draw_in(self, parents: np.ndarray, surface: BodySurface, plane: float) -> None:
+        """Move the joints of the tree ``parents`` (P,) into the body."""
         children = np.flatnonzero(parents >= 0)
-        used = rows[children, parents[children]]
-        place = np.full(len(first), -1)
+        used = self.rows[children, parents[children]]
+        place = np.full(len(self.first), -1)
         place[used] = np.arange(len(used))
-        kept = np.where(image[used] >= 0, place[image[used]], -1)
-        joints[used] = into_body(motion.of(used), joints[used], meeting[used], kept, plane, surface)
-        slips = motion.slips(joints)
-    hierarchy = _assembled(parents, first, second, joints, slips, regions.means, center, size)
-    return replace(hierarchy, partners=partners, plane=plane * size + center[0])
-
-
-def _rows(first: np.ndarray, second: np.ndarray, bone_count: int) -> np.ndarray:
-    """(P, P) the place of each pair of bones in ``first`` and ``second``, −1 without one."""
-    rows = np.full((bone_count, bone_count), -1)
-    rows[first, second] = rows[second, first] = np.arange(len(first))
-    return rows
-
-
-def _mirrored(
-    joints: np.ndarray, costs: np.ndarray, holds: np.ndarray, image: np.ndarray, plane: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Joints (C, 3), costs (C,) and which links hold (C,), the same for each link and its ``image`` (C,), −1 without
-    one."""
-    joints = symmetric_joints(joints, image, plane, 1.0)
-    return joints, with_image(costs, image), np.where(image >= 0, holds & holds[image], holds)
+        image = np.where(self._image[used] >= 0, place[self._image[used]], -1)
+        self.joints[used] = into_body(
+            self.motion.of(used), self.joints[used], self.meeting[used], image, plane, surface
+        )
 
 
 def _shares_of_most(first: np.ndarray, second: np.ndarray, touching: np.ndarray, bone_count: int) -> np.ndarray:
@@ -146,113 +159,6 @@ def _shares_of_most(first: np.ndarray, second: np.ndarray, touching: np.ndarray,
     np.maximum.at(most, second, touching)
     least = np.minimum(most[first], most[second])
     return touching / np.where(least > 0, least, 1.0)
-
-
-class _Regions:
-    """The vertices of each bone: those that it moves most, or all that it moves where it is never the strongest."""
-
-    def __init__(self, points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int):
-        self.vertices = members(strongest_bones(bones, weights), bone_count)
-        for bone in range(bone_count):
-            if not len(self.vertices[bone]):
-                self.vertices[bone] = np.flatnonzero(np.where(bones == bone, weights, 0.0).max(axis=1) > 0)
-        self.points = points
-        self.mass = np.bincount(bones.ravel(), weights.ravel(), bone_count)
-        self.moments = moments(points, bones, weights, bone_count)
-        self.means = self.moments[:, 3, :3]
-        self.count = bone_count
-        self._trees: dict[int, cKDTree] = {}
-
-    def gap(self, one: int, other: int) -> np.ndarray:
-        """(3,) where two bones without vertices in common meet: the middle of those of either that are nearest to the
-        other. A smaller end, as a wing's root, says more than a larger one, as the back that it meets."""
-        ends = []
-        for bone, beside in ((one, other), (other, one)):
-            mine = self.samples(bone)
-            near = np.argsort(self.tree(beside).query(mine)[0], kind="stable")[: max(1, int(_NEAREST * len(mine)))]
-            ends.append(mine[near])
-        extents = np.array([np.square(np.ptp(end, axis=0)).sum() for end in ends])
-        shares = 1.0 / np.maximum(extents, 1e-12)
-        return np.average([end.mean(axis=0) for end in ends], axis=0, weights=shares)
-
-    def tree(self, bone: int) -> cKDTree:
-        """Of the vertices of a bone; of its middle where it has none."""
-        if bone not in self._trees:
-            mine = self.vertices[bone]
-            self._trees[bone] = cKDTree(self.points[mine] if len(mine) else self.means[bone : bone + 1])
-        return self._trees[bone]
-
-    def samples(self, bone: int) -> np.ndarray:
-        """(≤ _SAMPLES, 3) evenly from the list of a bone's vertices; its middle where it has none."""
-        mine = self.vertices[bone]
-        if len(mine) == 0:
-            return self.means[bone : bone + 1]
-        return self.points[mine[np.linspace(0, len(mine) - 1, min(len(mine), _SAMPLES)).astype(int)]]
-
-    def distance(self, bones: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """(C,) from each of ``places`` (C, 3) to the nearest vertex of the bone beside it in ``bones`` (C,)."""
-        result = np.empty(len(bones))
-        for bone, asked in enumerate(members(bones, self.count)):
-            if len(asked):
-                result[asked] = self.tree(bone).query(places[asked])[0]
-        return result
-
-
-def _candidates(regions: _Regions) -> tuple[np.ndarray, np.ndarray]:
-    """(C,), (C,): pairs of bones that may be joined, the first the lower."""
-    first, second = np.triu_indices(regions.count, 1)
-    if regions.count > _NEAR_BONES + 1:
-        _, near = cKDTree(regions.means).query(regions.means, _NEAR_BONES + 1)
-        allowed = np.zeros((regions.count, regions.count), dtype=bool)
-        allowed[np.arange(regions.count)[:, None], near] = True
-        kept = (allowed | allowed.T)[first, second]
-        first, second = first[kept], second[kept]
-    return first, second
-
-
-def _meeting_places(
-    points: np.ndarray,
-    bones: np.ndarray,
-    weights: np.ndarray,
-    bone_count: int,
-    regions: _Regions,
-    first: np.ndarray,
-    second: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """(C, 3) where the bones of a pair meet: the middle of their shared vertices, or of the gap; (C,) bool: shared."""
-    shared = np.zeros(bone_count * bone_count)
-    places = np.zeros((bone_count * bone_count, 3))
-    influences = bones.shape[1]
-    for i in range(influences):
-        for j in range(influences):
-            low, high = bones[:, i].astype(np.int64), bones[:, j]
-            both = weights[:, i] * weights[:, j] * (low < high)
-            keys = low * bone_count + high
-            shared += np.bincount(keys, both, len(shared))
-            for axis in range(3):
-                places[:, axis] += np.bincount(keys, both * points[:, axis], len(shared))
-    keys = first * bone_count + second
-    amount = shared[keys]
-    least = _SHARED * np.maximum(1.0, np.minimum(regions.mass[first], regions.mass[second]))
-    result = places[keys] / np.where(amount > 0, amount, 1.0)[:, None]
-    for pair in np.flatnonzero(amount <= least):
-        result[pair] = regions.gap(first[pair], second[pair])
-    return result, amount > least
-
-
-def _distances(
-    regions: _Regions,
-    first: np.ndarray,
-    second: np.ndarray,
-    joints: np.ndarray,
-    meeting: np.ndarray,
-    shared: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """(C,) how far each joint is from the farther of its bones' vertices; and (C,) how much farther than the place
-    where they meet, since a thick body has its joint inside."""
-    distances = np.array([regions.distance(bones, joints) for bones in (first, second)])
-    thickness = np.array([np.where(shared, regions.distance(bones, meeting), 0.0) for bones in (first, second)])
-    return distances.max(axis=0), (distances - thickness).max(axis=0)
 
 
 def _rooted(tree: csr_matrix, mass: np.ndarray) -> np.ndarray:
@@ -286,23 +192,3 @@ def _center_of_mass(links: csr_matrix, members: np.ndarray, mass: np.ndarray) ->
         if len(heavy) == 0:
             return int(bone)
         bone = heavy[0]
-
-
-def _assembled(
-    parents: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    joints: np.ndarray,
-    slips: np.ndarray,
-    means: np.ndarray,
-    center: np.ndarray,
-    size: float,
-) -> JointHierarchy:
-    """In the units of the rest pose, by bone."""
-    bone_count = len(parents)
-    rows = _rows(first, second, bone_count)
-    children = np.flatnonzero(parents >= 0)
-    pairs = rows[children, parents[children]]
-    places, distances = means.copy(), np.zeros(bone_count)
-    places[children], distances[children] = joints[pairs], slips[pairs]
-    return JointHierarchy(parents, places * size + center, distances * size)
