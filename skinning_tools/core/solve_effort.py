@@ -20,6 +20,9 @@ _SHARE, _MANY, _SHARE_OF_MANY, _PER_BONE, _LEAST, _MOST_SHARE = 0.1, 6000, 0.02,
 # Meshes with no more vertices have none, by bone kind: stiff bones are often those of machines, and of characters of
 # many small parts, which a small sample would miss.
 SMALL_MESHES = {"AFFINE": 2000, "SCALED": 4000, "RIGID": 4000}
+# The same where bones that are not needed go: which are, and where their joints lie, a sample says less well, and the
+# solve of all vertices takes hardly longer.
+SMALL_PRUNED = 20_000
 # A sample of stiff bones with fewer vertices for each of them would miss small parts, too, and is hardly less work.
 _FEWEST_PER_BONE = 20
 # Sweeps over the sample for each requested iteration. A sweep of stiff bones costs more, however many vertices there
@@ -80,7 +83,8 @@ def effort_of(vertex_count: int, wanted: "Settings") -> Effort:
     every = Effort(max(1, round(share * iterations)))
     if quality == "BEST":
         every = Effort(every.sweeps, _BEST_HELD, moves=_BEST_MOVES)
-    if vertex_count <= SMALL_MESHES[wanted.bone_kind] or wanted.residual_shapes:
+    small = SMALL_PRUNED if wanted.prune else SMALL_MESHES[wanted.bone_kind]
+    if vertex_count <= small or wanted.residual_shapes:
         return every
     spread = max(min(_SHARE * vertex_count, _MANY), _SHARE_OF_MANY * vertex_count)
     sample = max(round(spread), _PER_BONE * wanted.bone_count, _LEAST)

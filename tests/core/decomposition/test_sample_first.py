@@ -30,6 +30,7 @@ def large(monkeypatch):
 
     def set_limit(count):
         monkeypatch.setattr(solve_effort, "SMALL_MESHES", dict.fromkeys(BONE_KINDS, count))
+        monkeypatch.setattr(solve_effort, "SMALL_PRUNED", count)
         monkeypatch.setattr(solve_effort, "_LEAST", 600)
         monkeypatch.setattr(solve_effort, "_PER_BONE", 50)
 
@@ -47,6 +48,8 @@ def test_only_large_meshes_have_a_sample():
     assert effort_of(4000, Settings(20, "RIGID")).sample == 0
     assert effort_of(20_000, Settings(20, "RIGID")).sample_sweeps == 24
     # A machine of many small parts.
+    assert effort_of(20_000, Settings(20, "RIGID", prune=True)).sample == 0
+    assert effort_of(20_001, Settings(20, "RIGID", prune=True)).sample == 3000
     assert effort_of(4800, Settings(300, "RIGID")).sample == 0
     assert effort_of(50_000, Settings(20)) == Effort(3, 2, 5000, 36)
     assert effort_of(100_000, Settings(20)).sample == 6000
