@@ -61,14 +61,11 @@ def with_closer_surface(
     copies = _Copies(matrix, triangles, state.importance, _LENGTH * surface)
     full = copies.strength
     squared, largest = copies.measure(rows, state)
-    if not copies.edge_count:
-        # Loose vertices and wires have no normals.
-        return rows, state, squared
     allowed, most = (1.0 + _ALLOWED * surface) ** 2 * squared, (1.0 + _ALLOWED_LARGEST) * largest
     copies.most = largest
     best, least, unchanged = (rows, state), copies.angle(), True
-    if least == 0:
-        # No faces, or normals as in the animation.
+    if not copies.edge_count or least == 0:
+        # Loose vertices and wires have no normals; or all are as in the animation.
         return rows, state, squared + full * copies.turned(), True
     follower = kind.toward(copies)
     for number in range(_SWEEPS):
