@@ -2,9 +2,12 @@
 """Seams of a split mesh: vertices at one place that no edge joins, such as along the UV seams of an imported mesh."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 # Of the diagonal: vertices of a seam that are farther apart leave a gap that shows.
 _GAP = 1e-3
@@ -30,7 +33,7 @@ def with_seams(rest: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.concatenate([edges, seam_edges(rest)])
 
 
-def sewn_vertices(rest: np.ndarray, border: np.ndarray, weights: sparse.csr_matrix) -> np.ndarray:
+def sewn_vertices(rest: np.ndarray, border: np.ndarray, weights: "sparse.csr_matrix") -> np.ndarray:
     """(N,) the vertex that stands for each: of those on the ``border`` (N,) bool that are at one place of ``rest``
     (N, 3) and that bones move alike, by their rows of ``weights`` (N, P), the first; else itself.
 

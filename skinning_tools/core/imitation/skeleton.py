@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..bone_order import parents_first
-from ..deform.influences import weight_matrix
 from ..errors import BadSettings
 from ..quaternions import from_matrices, product, to_matrices
 from ..rotations import polar_decomposition
@@ -17,9 +16,6 @@ _TURN, _LEAST_TURN, _MOST_TURN = np.radians(15.0), np.radians(15.0), np.radians(
 _LARGE = 0.2
 # Of two joints in a row, the second moves nearly the same branch if that has at least this share of the vertices.
 _SAME_BRANCH = 0.7
-# There is no joint where a bone's origin leaves the bone above by more than this share of the mesh's diagonal, and
-# another bone by less than half of it, if that shares at least this part of the most skin that any one shares.
-_SLIP, _LESS, _BESIDE = 0.02, 0.5, 0.1
 _TWIST_SHARE = 0.5
 # The share of joints that use all of their range in a pose, and the part of theirs that the others use.
 _WIDE_SHARE, _NARROW = 1.0, 0.25
@@ -54,52 +50,6 @@ class Skeleton:
                 chains[-1].append(int(self.parents[chains[-1][-1]]))
         common = set(chains[0]) & set(chains[1])
         return [bone for bone in chains[0] + chains[1] if bone not in common]
-
-
-def joined_by_skin(
-    skeleton: Skeleton, points: np.ndarray, bones: np.ndarray, weights: np.ndarray, motion: np.ndarray
-) -> Skeleton:
-    """The skeleton with its limbs in one piece: feet that hang from nothing, or from the root, as they follow controls
-    of inverse kinematics, hang from the bone whose skin they share and that they keep closest to in the ``motion``
-    (F, P, 3, 4), which may be none.
-
-    points (N, 3), bones and weights (N, K): the skin. The part with most of it keeps its root.
-    """
-    parents, count = skeleton.parents.copy(), len(skeleton)
-    matrix = weight_matrix(bones, weights, count)
-    shared, mass = (matrix.T @ matrix).toarray(), np.asarray(matrix.sum(axis=0)).ravel()
-    sizes = np.array([mass[_branch(parents, bone)].sum() for bone in range(count)])
-    far = np.linalg.norm(np.ptp(points, axis=0)) or 1.0
-    main = max(np.flatnonzero(parents < 0).tolist(), key=lambda bone: sizes[bone])
-    # Small parts first: they may hang from one another.
-    for bone in np.argsort(sizes, kind="stable").tolist():
-        branch = _branch(parents, bone)
-        beside = np.where(branch, 0.0, shared[branch].sum(axis=0))
-        if bone == main or not beside.any():
-            continue
-        slips = _slips(skeleton, motion, bone) / far
-        near = np.flatnonzero(beside > _BESIDE * beside.max())
-        best = near[np.lexsort([-beside[near], slips[near]])[0]]
-        above = parents[bone]
-        if above < 0 or (slips[above] > _SLIP and slips[best] < _LESS * slips[above]):
-            parents[bone] = best
-    return Skeleton(parents, skeleton.rest)
-
-
-def _branch(parents: np.ndarray, bone: int) -> np.ndarray:
-    """(P,) bool: the bone and all below it."""
-    inside: np.ndarray = np.arange(len(parents)) == bone
-    for other in parents_first(parents):
-        inside[other] |= parents[other] >= 0 and inside[parents[other]]
-    return inside
-
-
-def _slips(skeleton: Skeleton, motion: np.ndarray, bone: int) -> np.ndarray:
-    """(P,): how far, in the mean, the origin of a bone is from where each bone carries it."""
-    if not len(motion):
-        return np.zeros(len(skeleton))
-    carried = motion @ skeleton.rest[bone, :, 3]
-    return np.linalg.norm(carried - carried[:, [bone]], axis=2).mean(axis=0)
 
 
 @dataclass(frozen=True, eq=False)

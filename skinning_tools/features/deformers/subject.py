@@ -106,7 +106,7 @@ def subject_of(teacher: Teacher, pose_count: int) -> Subject:
 
 def poses_of(context: bpy.types.Context, subject: Subject, pose_count: int, seed: int) -> "background.Steps[Poses]":
     """Generator: ``pose_count`` random poses of the subject."""
-    from ...core.imitation.skeleton import joined_by_skin
+    from ...core.imitation.joined_limbs import joined_by_skin
 
     armature, names = subject.armature, subject.names
     looking = played_motion(context, armature, names, moments_of(armature, _MOST_FRAMES))

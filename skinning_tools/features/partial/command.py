@@ -10,7 +10,7 @@ import bpy
 
 from ...blender.cache_clips import cache_clips
 from ...blender.clip_tracks import leave_clip
-from ...blender.conversions import result_of
+from ...blender.conversions import conversions, result_of
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
 from ...ui.command_line import arguments
@@ -75,7 +75,9 @@ def _solve_clip(
 
 def _without_bones(ob: bpy.types.Object) -> BadScene:
     """Why no clip can be solved for an object that no armature deforms: often the source of the conversion is named."""
-    result = result_of(ob)
+    others = (result_of(each) for each in conversions())
+    of_clips = (each for each in others if each is not None and each.figures.get("character") == ob.name)
+    result = result_of(ob) or next(of_clips, None)
     if result is None or result.mesh is None:
         return BadScene(f'No armature deforms the object "{ob.name}". Name a skinned mesh with --object')
     return BadScene(

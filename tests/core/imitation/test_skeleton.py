@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadSettings
+from skinning_tools.core.imitation.joined_limbs import joined_by_skin
 from skinning_tools.core.imitation.skeleton import (
     Ranges,
     Skeleton,
-    joined_by_skin,
     of_vectors,
     posed,
     random_turns,
