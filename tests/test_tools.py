@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import commands, environment, package, requirements
+from tools import blender_program, commands, environment, package, requirements
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -201,6 +201,14 @@ def test_types_are_checked_with_the_newest_blender_alone(monkeypatch, blender):
     assert commands.main(["test", "--blender", blender]) == 0
     assert any("ruff" in call for call in calls)
     assert any("mypy" in call for call in calls) == (blender == "5.2")
+
+
+def test_files_that_are_ignored_stay_out_of_a_program():
+    ignored = ["--ignore=tests/blender/test_bind.py", "--ignore-glob=*/test_f*"]
+    chosen = blender_program.test_files(["-k", "bones", *ignored])
+    left_out = set(blender_program.test_files([])) - set(chosen)
+    assert {"test_bind.py", "test_fit_weights.py"} <= {path.name for path in left_out}
+    assert all(path.name == "test_bind.py" or path.name.startswith("test_f") for path in left_out)
 
 
 def test_every_benchmark_with_rivals_is_there():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs the suites inside a Blender program, with the extension installed from its package into a temporary profile."""
 
+import argparse
 import os
 import platform
 import re
@@ -118,10 +119,25 @@ def copy(profile: Path, target: Path, ignore=()) -> Path:
     return target
 
 
+def test_files(rest: list[str]) -> list[Path]:
+    """The files of tests/blender that can run inside a program, without those that ``rest`` ignores, largest first."""
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("--ignore", action="append", default=[])
+    options.add_argument("--ignore-glob", action="append", default=[])
+    ignored, _ = options.parse_known_args(rest)
+    # pytest itself ignores no file that is named to it.
+    patterns = [str(ROOT / path) for path in ignored.ignore] + ignored.ignore_glob
+    files = [
+        path
+        for path in (ROOT / "tests" / "blender").glob("test_*.py")
+        if not DEMOS.search(path.name) and not any(path.match(pattern) for pattern in patterns)
+    ]
+    return sorted(files, key=lambda path: path.stat().st_size, reverse=True)
+
+
 def background_suite(python: Path, program: str, profile: Path, tools: Path, rest: list[str]) -> int:
     """Run tests/blender, unless ``rest`` names others, inside the program without a window; 0 if all passed."""
-    files = [path for path in (ROOT / "tests" / "blender").glob("test_*.py") if not DEMOS.search(path.name)]
-    files.sort(key=lambda path: path.stat().st_size, reverse=True)
+    files = test_files(rest)
     processes = suite.process_count()
     parts = [
         [str(path.relative_to(ROOT)) for path in files[i :: processes * PARTS_PER_PROCESS]]
