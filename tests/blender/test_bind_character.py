@@ -158,6 +158,18 @@ def test_other_units_are_noted(scale, capfd):
     check_bound(ob, rig)
 
 
+def test_long_tails_of_an_importer_are_not_other_units(capfd):
+    ob, rig = tube()
+    activate(rig, ob)
+    bpy.ops.object.mode_set(mode="EDIT")
+    bone = rig.data.edit_bones[-1]
+    bone.tail = bone.head + 1000 * (bone.tail - bone.head)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    activate(ob, rig)
+    bound()
+    assert "times as large as" not in capfd.readouterr().out
+
+
 def test_a_character_of_three_hundred_loose_parts():
     scenes.empty_scene()
     rig = rig_of()

@@ -254,11 +254,13 @@ def _task(context: bpy.types.Context, meshes: list[BoundMesh], targets: Targets,
 
 def _size_notes(bodies: "tuple[Body, ...]", skeleton: "Skeleton") -> list[str]:
     """What to say where the meshes and the skeleton have other units."""
-    bones = np.ptp(np.concatenate([skeleton.heads, skeleton.tails]), axis=0).max()
     mesh = np.ptp(np.concatenate([body.rest for body in bodies]), axis=0).max()
-    if 0 < _OTHER_UNITS * mesh < bones:
-        times = f"{bones / mesh:,.0f}"
+    # Not their tails: importers of files without tails draw bones of any length.
+    joints = np.ptp(skeleton.heads, axis=0).max()
+    if 0 < _OTHER_UNITS * mesh < joints:
+        times = f"{joints / mesh:,.0f}"
         return [f"the skeleton is {times} times as large as the mesh: apply their scales, or check the units"]
+    bones = np.ptp(np.concatenate([skeleton.heads, skeleton.tails]), axis=0).max()
     if 0 < _OTHER_UNITS * bones < mesh:
         times = f"{mesh / bones:,.0f}"
         return [f"the mesh is {times} times as large as the skeleton: apply their scales, or check the units"]
