@@ -58,6 +58,12 @@ def deformed_meshes(armature: bpy.types.Object) -> list[bpy.types.Object]:
     return list(found.values())
 
 
+def rest_matrices(armature: bpy.types.Object, names: Sequence[str]) -> np.ndarray:
+    """(P, 4, 4) float64: the bones' rest matrices as stored, which single precision has rounded."""
+    rest = [armature.data.bones[name].matrix_local for name in names]
+    return np.array(rest, dtype=np.float64).reshape(-1, 4, 4)
+
+
 @contextmanager
 def edit_bones_of(
     context: bpy.types.Context, armature_object: bpy.types.Object

@@ -12,6 +12,7 @@ import numpy as np
 from . import background
 from .animation.clips import Clip, clips_of, playing
 from .animation.omissions import Omissions, texts_of
+from .armatures import rest_matrices
 from .temporary_scene import evaluate_frame, temporary_scene
 
 # Of each action, at least so many frames are looked at.
@@ -84,8 +85,8 @@ def played_motion(
                 if len(poses) == len(moments):
                     omissions.look_at_drivers(depsgraph)
             yield len(poses) / len(moments), "Looking at the actions"
-    rest = np.array([np.array(armature.data.bones[name].matrix_local) for name in names], dtype=np.float64)
-    return np.array(poses, dtype=np.float64) @ np.linalg.inv(rest), texts_of(omissions.finish())
+    inverse = np.linalg.inv(rest_matrices(armature, names))
+    return np.array(poses, dtype=np.float64) @ inverse, texts_of(omissions.finish())
 
 
 def _runs(moments: Sequence[Moment]) -> Iterator[tuple[Clip | None, list[int]]]:

@@ -7,6 +7,7 @@ import bpy
 import numpy as np
 
 from ..core.imitation.skeleton import Skeleton
+from .armatures import rest_matrices
 
 
 def skeleton_of(armature: bpy.types.Object, names: Sequence[str]) -> Skeleton:
@@ -28,8 +29,7 @@ def skeleton_of(armature: bpy.types.Object, names: Sequence[str]) -> Skeleton:
             found = next((each for each in chains if each is not None and each != name), None)
         if found is not None and not _is_above(parents, place, index[found]):
             parents[place] = index[found]
-    rest = np.array([np.array(armature.data.bones[name].matrix_local) for name in names], dtype=np.float64)
-    return Skeleton(parents, rest.reshape(-1, 4, 4))
+    return Skeleton(parents, rest_matrices(armature, names))
 
 
 def _is_above(parents: np.ndarray, bone: int, below: int) -> bool:

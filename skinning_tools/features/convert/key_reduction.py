@@ -9,9 +9,9 @@ import numpy as np
 
 from ...blender import actions, background
 from ...blender.animation.animation_reader import SourceAnimation
+from ...blender.armatures import rest_matrices
 from ...blender.residual_keys import value_curves
 from ...core.progress import Progress
-from .rig_bones import rest_matrices
 from .rig_motion import channel_path, keyed_on, rig_channels
 from .rig_writer import Rig
 

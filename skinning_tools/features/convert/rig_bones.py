@@ -10,7 +10,7 @@ import numpy as np
 from mathutils import Vector
 
 from ...blender import background
-from ...blender.armatures import edit_bones_of, make_bone_collection
+from ...blender.armatures import edit_bones_of, make_bone_collection, rest_matrices
 from ...core.bone_channels import JointTree
 from ...core.bone_placement import Placement, place_at_joints, place_bones
 from ...core.chain_names import chain_names
@@ -158,8 +158,3 @@ def _show(armature_object: bpy.types.Object, bones: RigBones) -> None:
     if bones.hierarchy is not None:
         for bone in np.flatnonzero(bones.hierarchy.holding):
             armature_object.pose.bones[bones.controls[bone]].lock_location = (True, True, True)
-
-
-def rest_matrices(armature_object: bpy.types.Object, bone_names: Sequence[str]) -> np.ndarray:
-    """(P, 4, 4) float64: the bones' rest matrices as stored, which single precision has rounded."""
-    return np.array([armature_object.data.bones[name].matrix_local for name in bone_names], dtype=np.float64)

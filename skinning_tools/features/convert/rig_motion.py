@@ -7,8 +7,9 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
+from ...blender.armatures import rest_matrices
 from ...core.bone_channels import BoneChannels, bone_channels
-from .rig_bones import RigBones, rest_matrices
+from .rig_bones import RigBones
 
 if TYPE_CHECKING:
     from ...core.decomposition import Decomposition

@@ -15,7 +15,7 @@ from mathutils import Matrix
 from mathutils.bvhtree import BVHTree
 
 from ...blender.animation.animation_reader import POSITION_BYTES
-from ...blender.armatures import edit_bones_of
+from ...blender.armatures import edit_bones_of, rest_matrices
 from ...blender.attributes import read_attribute
 from ...blender.data_blocks import clear_shape_keys, is_alive
 from ...blender.object_transform import set_parent_type
@@ -38,8 +38,8 @@ class PosedRig:
     def __init__(self, scene: bpy.types.Scene, mesh: bpy.types.Object, bare: bpy.types.Object, names: Sequence[str]):
         self._scene, self.mesh, self._bare = scene, mesh, bare
         self._count = len(mesh.data.vertices)
-        rest = np.array([np.array(bare.data.bones[name].matrix_local) for name in names], dtype=np.float64)
-        self._inverse, self._rest = np.linalg.inv(rest), rest
+        self._rest = rest_matrices(bare, names)
+        self._inverse = np.linalg.inv(self._rest)
         places = {bone.name: index for index, bone in enumerate(bare.pose.bones)}
         self._order = np.array([places[name] for name in names])
         for bone in bare.pose.bones:

@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
-from ...blender.armatures import check_armature
+from ...blender.armatures import check_armature, rest_matrices
 from ...blender.bone_weights import BoneWeights, read_bone_weights
 from ...blender.clip_tracks import put_on_track
 from ...blender.preconditions import object_label
@@ -288,8 +288,7 @@ def in_armature_space(
     transforms: np.ndarray, motion: RigMotion, armature: bpy.types.Object, names: Sequence[str]
 ) -> np.ndarray:
     """Poses (F, P, 4, 4) of bones, in the armature's space, that apply ``transforms`` (F, P, 3, 4) to the rest mesh."""
-    rest = np.array([armature.data.bones[name].matrix_local for name in names], dtype=np.float64)
-    return matrices_in_armature_space(transforms, motion) @ rest
+    return matrices_in_armature_space(transforms, motion) @ rest_matrices(armature, names)
 
 
 def _extents(

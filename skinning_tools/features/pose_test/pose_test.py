@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 
 from ...blender import background
+from ...blender.armatures import rest_matrices
 from ...blender.bodies import named_parents, to_mesh
 from ...blender.character import character_of
 from ...blender.error_display import POSE_TEST_COLORS, add_colors
@@ -219,9 +220,9 @@ def _joints(skin: Skin) -> _Joints:
     place = np.array([every.index(name) for name in names])
     turned = [index for index, name in enumerate(every) if _is_shown(armature.data.bones[name])]
     turned = turned or place.tolist()
-    rest = np.array([armature.data.bones[every[index]].matrix_local for index in turned], dtype=np.float64)
+    shown = tuple(every[index] for index in turned)
     parents = named_parents(armature, every)
-    return _Joints(tuple(every[index] for index in turned), rest, np.array(turned), parents, place[skin.bones])
+    return _Joints(shown, rest_matrices(armature, shown), np.array(turned), parents, place[skin.bones])
 
 
 def _is_shown(bone: bpy.types.Bone) -> bool:

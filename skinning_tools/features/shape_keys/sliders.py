@@ -13,6 +13,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ...blender.actions import property_path
+from ...blender.armatures import rest_matrices
 from ...blender.drivers import follow_property
 from ...blender.preconditions import armature_label
 from ...blender.skin_reader import armature_of
@@ -64,8 +65,7 @@ def fill_helper(
     """
     from ...core.shape_rig import motions
 
-    rest = np.array([armature_object.data.bones[name].matrix_local for name in bone_names], dtype=np.float64)
-    rest = np.linalg.solve(to_armature, rest)
+    rest = np.linalg.solve(to_armature, rest_matrices(armature_object, bone_names))
     rest[:, :3, :3] /= np.linalg.norm(rest[:, :3, :3], axis=1, keepdims=True)
     points = np.repeat(rest[:, None, :3, 3], 3, axis=1)
     points[:, 1:] += reach * rest[:, :3, 1:3].transpose(0, 2, 1)
