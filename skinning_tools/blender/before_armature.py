@@ -8,13 +8,13 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadMesh
-from .attributes import read_attribute
+from .attributes import read_attribute, write_attribute
 from .center_records import modifier_record, native_modifier
-from .data_blocks import is_alive
+from .data_blocks import clear_shape_keys, temporary_copy
 from .normal_modifiers import is_normals_modifier
 from .object_transform import set_parent_type
 from .preconditions import object_label
-from .skin_reader import armature_modifier
+from .skin_reader import armature_modifier, rest_positions
 from .temporary_scene import evaluate_frame, temporary_scene
 
 
@@ -22,15 +22,23 @@ from .temporary_scene import evaluate_frame, temporary_scene
 def unskinned_copy(mesh_object: bpy.types.Object) -> Iterator[bpy.types.Object]:
     """A copy of the object, in no scene, with the same mesh and keys and only the modifiers above the armature;
     temporary."""
-    copy = mesh_object.copy()
-    try:
+    with temporary_copy(mesh_object) as copy:
         remove_modifiers(copy, from_armature=True)
-        copy.hide_viewport = False
         yield copy
-    finally:
-        # An undo or loading a file may have removed it.
-        if is_alive(copy):
-            bpy.data.objects.remove(copy)
+
+
+@contextmanager
+def rest_copy(mesh_object: bpy.types.Object) -> Iterator[bpy.types.Object]:
+    """A copy of the object, in no scene, whose own mesh has the rest positions and no shape keys, and which no parent
+    deforms; temporary."""
+    with temporary_copy(mesh_object, own_data=True) as copy:
+        rest = rest_positions(copy.data)
+        if copy.data.shape_keys is not None:
+            clear_shape_keys(copy)
+        write_attribute(copy.data, "position", "FLOAT_VECTOR", rest)
+        if copy.parent_type == "ARMATURE":
+            set_parent_type(copy, "OBJECT")
+        yield copy
 
 
 def remove_modifiers(mesh_object: bpy.types.Object, from_armature: bool) -> None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Data-blocks: whether a reference is still valid, independent copies, and names."""
+"""Data-blocks: whether a reference is still valid, copies, and names."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain, count
 
 import bpy
@@ -37,6 +38,22 @@ def local_copy(ob: bpy.types.Object) -> bpy.types.Object:
     if copy.override_library is not None:
         copy.make_local(clear_liboverride=True)
     return copy
+
+
+@contextmanager
+def temporary_copy(ob: bpy.types.Object, own_data: bool = False) -> Iterator[bpy.types.Object]:
+    """A copy of an object, in no scene, that is evaluated even if viewports do not show the object; removed at the end,
+    together with its data if these are its own."""
+    made: list[bpy.types.ID] = [ob.copy()]
+    copy = made[0]
+    try:
+        copy.hide_viewport = False
+        if own_data:
+            copy.data = ob.data.copy()
+            made.append(copy.data)
+        yield copy
+    finally:
+        remove_living(made)
 
 
 def clear_shape_keys(ob: bpy.types.Object) -> None:

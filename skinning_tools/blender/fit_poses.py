@@ -14,7 +14,7 @@ from .before_armature import check_vertex_count, unskinned_copy
 from .bodies import deforming_bones
 from .bone_weights import BoneWeights, read_bone_weights
 from .center_records import native_modifier
-from .data_blocks import is_alive
+from .data_blocks import is_alive, temporary_copy
 from .normal_modifiers import is_normals_modifier
 from .preconditions import check_mode, check_own_mesh, check_posed, check_visible, object_label, unmet
 from .skin_reader import Skin, armature_modifier, armature_of, bone_matrices, check_rig
@@ -116,10 +116,9 @@ def _parts(
     They are in the user's own scene, which has the poses that are not keyed.
     """
     view_layer = context.view_layer
-    after = mesh_object.copy()
     try:
-        _end_with_armature(after, mesh_object)
-        with unskinned_copy(mesh_object) as before:
+        with temporary_copy(mesh_object) as after, unskinned_copy(mesh_object) as before:
+            _end_with_armature(after, mesh_object)
             for part in (before, after):
                 # At the current value, whatever its curves have at this frame.
                 part.animation_data_clear()
@@ -127,8 +126,6 @@ def _parts(
             view_layer.update()
             yield before, after
     finally:
-        if is_alive(after):
-            bpy.data.objects.remove(after)
         if is_alive(view_layer):
             view_layer.update()
 
@@ -140,7 +137,6 @@ def _end_with_armature(copy: bpy.types.Object, mesh_object: bpy.types.Object) ->
     for index, modifier in reversed(list(enumerate(copy.modifiers))):
         if index > place or is_normals_modifier(modifier):
             copy.modifiers.remove(modifier)
-    copy.hide_viewport = False
 
 
 def _positions(mesh: bpy.types.Mesh) -> np.ndarray:

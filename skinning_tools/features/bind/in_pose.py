@@ -7,6 +7,7 @@ the binding makes of the weights, every vertex stays where it is seen.
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from ...blender.bone_weights import read_bone_weights
 from ...blender.control_points import read_positions, stored_shapes
-from ...blender.data_blocks import is_alive
+from ...blender.data_blocks import is_alive, temporary_copy
 from ...blender.fit_poses import bare_skin, check_blended_linearly
 from ...blender.look_ups import users_of
 from ...blender.object_transform import set_parent_type
@@ -226,30 +227,26 @@ def seen_positions(
 ) -> list[np.ndarray]:
     """(N, 3) for each object, in the world: as Blender evaluates it in the current pose, with its shape keys and, if
     ``skinned``, the armature, without any other modifier."""
-    view_layer, copies = context.view_layer, []
+    view_layer = context.view_layer
     try:
-        for ob in objects:
-            copy = ob.copy()
-            copies.append(copy)
-            # At the current values, whatever its curves have at this frame.
-            copy.animation_data_clear()
-            for modifier in list(copy.modifiers):
-                if not skinned or modifier.type != "ARMATURE":
-                    copy.modifiers.remove(modifier)
-            if not skinned and copy.parent_type == "ARMATURE":
-                set_parent_type(copy, "OBJECT")
-            copy.hide_viewport = False
-            context.scene.collection.objects.link(copy)
-        view_layer.update()
-        found = []
-        for copy in copies:
-            evaluated = copy.evaluated_get(view_layer.depsgraph)
-            world = np.array(evaluated.matrix_world, dtype=np.float64)
-            found.append(read_positions(*next(stored_shapes(evaluated.data))) @ world[:3, :3].T + world[:3, 3])
-        return found
+        with ExitStack() as stack:
+            copies = [stack.enter_context(temporary_copy(ob)) for ob in objects]
+            for copy in copies:
+                # At the current values, whatever its curves have at this frame.
+                copy.animation_data_clear()
+                for modifier in list(copy.modifiers):
+                    if not skinned or modifier.type != "ARMATURE":
+                        copy.modifiers.remove(modifier)
+                if not skinned and copy.parent_type == "ARMATURE":
+                    set_parent_type(copy, "OBJECT")
+                context.scene.collection.objects.link(copy)
+            view_layer.update()
+            found = []
+            for copy in copies:
+                evaluated = copy.evaluated_get(view_layer.depsgraph)
+                world = np.array(evaluated.matrix_world, dtype=np.float64)
+                found.append(read_positions(*next(stored_shapes(evaluated.data))) @ world[:3, :3].T + world[:3, 3])
+            return found
     finally:
-        for copy in copies:
-            if is_alive(copy):
-                bpy.data.objects.remove(copy)
         if is_alive(view_layer):
             view_layer.update()

@@ -17,8 +17,8 @@ from mathutils.bvhtree import BVHTree
 from ...blender.animation.animation_reader import POSITION_BYTES
 from ...blender.armatures import edit_bones_of, rest_matrices
 from ...blender.attributes import read_attribute
-from ...blender.data_blocks import clear_shape_keys, is_alive
-from ...blender.object_transform import set_parent_type
+from ...blender.before_armature import rest_copy
+from ...blender.data_blocks import remove_living
 from ...blender.preconditions import object_label, unmet
 from ...blender.seams import sew
 from ...blender.skin_reader import armature_modifier, rest_positions
@@ -156,9 +156,9 @@ def _bare_armature(
     undo: ExitStack,
 ) -> bpy.types.Object:
     data = bpy.data.armatures.new("skinning_tools")
-    undo.callback(_remove, bpy.data.armatures, data)
+    undo.callback(remove_living, [data])
     bare = bpy.data.objects.new("skinning_tools", data)
-    undo.callback(_remove, bpy.data.objects, bare)
+    undo.callback(remove_living, [bare])
     bare.matrix_world = armature.matrix_world
     bones = [(name, armature.data.bones[name].matrix_local, armature.data.bones[name].length) for name in names]
     bones += [(name, Matrix(matrix.tolist()), 1.0) for name, matrix in added]
@@ -172,16 +172,9 @@ def _bare_armature(
 
 def _mesh_copy(teacher: Teacher, bare: bpy.types.Object, undo: ExitStack) -> bpy.types.Object:
     """The mesh at rest with its Armature modifier and those to bake."""
-    copy = teacher.mesh.copy()
-    undo.callback(_remove, bpy.data.objects, copy)
-    copy.data = teacher.mesh.data.copy()
-    undo.callback(_remove, bpy.data.meshes, copy.data)
+    copy = undo.enter_context(rest_copy(teacher.mesh))
     # Present values, whatever curves and drivers have elsewhere.
     copy.animation_data_clear()
-    rest = rest_positions(copy.data)
-    if copy.data.shape_keys is not None:
-        clear_shape_keys(copy)
-    copy.data.attributes["position"].data.foreach_set("vector", rest.astype(np.float32).ravel())
     own = armature_modifier(teacher.mesh)
     kept = {*teacher.names, *([own.name] if own is not None else [])}
     for modifier in list(copy.modifiers):
@@ -191,9 +184,6 @@ def _mesh_copy(teacher: Teacher, bare: bpy.types.Object, undo: ExitStack) -> bpy
         made = copy.modifiers.new("Armature", "ARMATURE")
         made.object = bare
         copy.modifiers.move(len(copy.modifiers) - 1, 0)
-    if copy.parent_type == "ARMATURE":
-        set_parent_type(copy, "OBJECT")
-    copy.hide_viewport = False
     return copy
 
 
@@ -207,7 +197,7 @@ def _copy_followers(copies: dict, armature: bpy.types.Object, undo: ExitStack) -
     for ob, follows in followers.items():
         if follows and ob not in copies and ob.type != "ARMATURE":
             copies[ob] = copy = ob.copy()
-            undo.callback(_remove, bpy.data.objects, copy)
+            undo.callback(remove_living, [copy])
     for original, copy in copies.items():
         if original == armature:
             continue
@@ -257,9 +247,3 @@ def _pointers(holder: bpy.types.bpy_struct) -> list[str]:
         for prop in holder.bl_rna.properties
         if prop.type == "POINTER" and prop.fixed_type.identifier == "Object" and not prop.is_readonly
     ]
-
-
-def _remove(collection: bpy.types.bpy_prop_collection, block: bpy.types.ID) -> None:
-    # An undo or loading a file may have removed it.
-    if is_alive(block):
-        collection.remove(block)

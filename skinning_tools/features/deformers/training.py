@@ -15,6 +15,7 @@ import numpy as np
 
 from ...blender import actions, background
 from ...blender.animation.clips import MADE_POSES
+from ...blender.data_blocks import temporary_copy
 from ...blender.figures import Figure, Result
 from ...blender.point_cache import CACHE, point_cache
 from ...blender.pose_keys import key_transforms
@@ -136,8 +137,7 @@ def _write_action(
     context: bpy.types.Context, armature: bpy.types.Object, name: str, names: Sequence[str], motion: np.ndarray
 ) -> bpy.types.Action:
     """An action with the motion (F, P, 3, 4) of the bones from rest; their other parents follow those above."""
-    copy = armature.copy()
-    try:
+    with temporary_copy(armature) as copy:
         copy.animation_data_clear()
         action = actions.new_action(copy, name)
         action.use_fake_user = True
@@ -150,8 +150,6 @@ def _write_action(
             key_transforms(copy, container, each, basis[:, :3, 3], from_matrices(basis[:, :3, :3]), ones, times)
         if hasattr(action, "slots"):
             action.slots[0].name_display = armature.name
-    finally:
-        bpy.data.objects.remove(copy)
     return action
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...blender.armatures import check_armature, deformed_meshes
 from ...blender.bone_weights import read_bone_weights
+from ...blender.data_blocks import temporary_copy
 from ...blender.helper_bones.bones import free_names, make_helper_bones, taken_names
 from ...blender.helper_bones.link_rig import Joint, LinkPlan, constrain_links, link_specs
 from ...blender.helper_bones.records import (
@@ -155,19 +156,12 @@ def without_bones(mesh_object: bpy.types.Object, skin: Skin, rig: "Rig") -> "Rig
     helpers = half_helpers(mesh_object)
     if not helpers:
         return rig
-    copy = mesh_object.copy()
-    try:
-        copy.data = mesh_object.data.copy()
+    with temporary_copy(mesh_object, own_data=True) as copy:
         # The user's locks are of the mesh that stays.
         for group in copy.vertex_groups:
             group.lock_weight = False
         return_weights(skin.armature, helpers, copy)
         earlier = read_bone_weights(copy, skin.armature, skin.bone_names)
-    finally:
-        data = copy.data
-        bpy.data.objects.remove(copy)
-        if data != mesh_object.data:
-            bpy.data.meshes.remove(data)
     return replace(rig, bones=earlier.bones, weights=earlier.weights)
 
 

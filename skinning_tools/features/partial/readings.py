@@ -11,12 +11,13 @@ import numpy as np
 
 from ...blender.animation.animation_reader import read_animation
 from ...blender.animation.omissions import Omissions
-from ...blender.data_blocks import clear_shape_keys, is_alive
+from ...blender.before_armature import rest_copy
+from ...blender.data_blocks import is_alive
 from ...blender.fit_poses import bare_skin
 from ...blender.measure import measure_rig
 from ...blender.object_transform import set_parent_type, world_matrices
 from ...blender.preconditions import object_label, unmet
-from ...blender.skin_reader import armature_of, bone_matrices, mesh_triangles, rest_positions, uses_envelopes
+from ...blender.skin_reader import armature_of, bone_matrices, mesh_triangles, uses_envelopes
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.animation import Animation, ErrorMeter
 from ...core.errors import BadAnimation, BadMesh, SkinningError
@@ -44,29 +45,13 @@ def plain_copy(parts: Parts, armature: bpy.types.Object | None = None) -> Iterat
     """A copy of the mesh, in no scene and removed at the end, with its rest shape, weights and transform, and only an
     Armature modifier for ``armature`` (default: the one of ``parts``), to show what the bones alone do. Vertices
     without weights follow envelopes if those of the mesh do."""
-    copy = parts.mesh.copy()
-    mesh = None
-    try:
-        mesh = parts.mesh.data.copy()
-        copy.data = mesh
-        rest = rest_positions(mesh)
-        if mesh.shape_keys is not None:
-            clear_shape_keys(copy)
-        mesh.attributes["position"].data.foreach_set("vector", rest.astype(np.float32).ravel())
+    with rest_copy(parts.mesh) as copy:
         copy.modifiers.clear()
-        if copy.parent_type == "ARMATURE":
-            set_parent_type(copy, "OBJECT")
-        copy.hide_viewport = False
         modifier = copy.modifiers.new("Armature", "ARMATURE")
         modifier.object = armature or parts.armature
         modifier.use_vertex_groups = True
         modifier.use_bone_envelopes = armature_of(parts.mesh) == parts.armature and uses_envelopes(parts.mesh)
         yield copy
-    finally:
-        if is_alive(copy):
-            bpy.data.objects.remove(copy)
-        if mesh is not None and is_alive(mesh):
-            bpy.data.meshes.remove(mesh)
 
 
 def read_target(
