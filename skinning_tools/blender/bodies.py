@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
+from ..core.geometry import transform_points
 from .control_points import lattice_edges, lattice_triangles
 from .preconditions import check_deforming, unmet
 from .skin_reader import face_corners, mesh_edges, mesh_triangles, rest_positions
@@ -66,7 +67,7 @@ def read_body(
     rest, triangles = rest_positions(mesh) if standing is None else standing, mesh_triangles(mesh)
     if first not in (None, mesh_object):
         to_first = to_mesh(first, mesh_object)
-        rest = rest @ to_first[:3, :3].T + to_first[:3, 3]
+        rest = transform_points(rest, to_first)
     rest = rest @ stretch_of(first or mesh_object).T
     if isinstance(mesh, bpy.types.Lattice):
         return Body(rest, triangles, lattice_edges(mesh), lattice_triangles(mesh, other=True))

@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadMesh, BadScene
+from ..core.geometry import diagonal
 from .attributes import read_attribute
 from .before_armature import check_vertex_count, unskinned_copy
 from .bodies import deforming_bones
@@ -163,7 +164,7 @@ def _check_linear(mesh_object: bpy.types.Object, pose: MeshPose) -> None:
     before: BoneWeights = read_bone_weights(mesh_object, armature, pose.bones)
     expected = skin_frame(pose.rest, before.bones, before.weights, pose.matrices)
     distances = np.linalg.norm(expected - pose.shape, axis=1)
-    if distances.max() > _LINEAR * np.linalg.norm(np.ptp(pose.rest, axis=0)):
+    if distances.max() > _LINEAR * diagonal(pose.rest):
         raise BadScene(
             f'The armature "{armature.name}" moves vertex {int(np.argmax(distances))} of '
             f"{object_label(mesh_object)} in a way that its weights do not explain. Set the bones' Bendy "

@@ -3,10 +3,12 @@
 
 import numpy as np
 
+from ..core.geometry import transform_points
+
 
 def in_gltf_space(points: np.ndarray, to_world: np.ndarray, y_up: bool = True) -> np.ndarray:
     """``points`` (N, 3) of a skinned mesh in the space of exported positions; to_world (4, 4) of the mesh object."""
-    return gltf_axes(points @ to_world[:3, :3].T + to_world[:3, 3], y_up)
+    return gltf_axes(transform_points(points, to_world), y_up)
 
 
 def gltf_axes(vectors: np.ndarray, y_up: bool = True) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..core.animation import check_finite
 from ..core.errors import BadScene
+from ..core.geometry import transform_points
 from .attributes import read_attribute
 from .object_checks import visible_modifiers
 from .preconditions import object_label, unmet
@@ -67,7 +68,7 @@ def evaluated_shape(skin: Skin, source: bpy.types.Object, depsgraph: bpy.types.D
         return positions
     own = np.array(skin.object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
     to_skin = np.linalg.solve(own, np.array(evaluated.matrix_world, dtype=np.float64))
-    return (positions @ to_skin[:3, :3].T + to_skin[:3, 3]).astype(np.float32)
+    return transform_points(positions, to_skin).astype(np.float32)
 
 
 def _remedy(skin: Skin, source: bpy.types.Object) -> str:

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 
 from .binding.types import WELDING_DISTANCE, weld
 from .deform.influences import weight_matrix
+from .geometry import diagonal
 
 # Loose pieces, such as eyes or armor, are joined by bridges: from a place to those of its nearest places that belong to
 # another piece. The longest bridge is this multiple of the shortest, as a longer one would lead past the body.
@@ -22,7 +23,7 @@ class BodySurface:
 
     def __init__(self, points: np.ndarray, triangles: np.ndarray):
         self._points, self._triangles = points, triangles
-        size = float(np.linalg.norm(np.ptp(points, axis=0)))
+        size = diagonal(points)
         self._place = weld(points, WELDING_DISTANCE * size)
         self._places = points[np.unique(self._place, return_index=True)[1]]
         ends = self._place[np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])]

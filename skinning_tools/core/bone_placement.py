@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .geometry import diagonal
 from .joint_hierarchy import JointHierarchy
 from .strongest import strongest_bones
 
@@ -44,7 +45,7 @@ def place_bones(
     lies in the middle of the mesh.
     """
     center = rest.mean(axis=0)
-    diagonal = float(np.linalg.norm(np.ptp(rest, axis=0)))
+    size = diagonal(rest)
     mass, mean, covariance = _moments(rest - center, bones, weights, bone_count)
     idle = mass <= 0
     directions = np.linalg.eigh(covariance)[1] if own_axes is None else _by_extent(own_axes, covariance)
@@ -52,8 +53,8 @@ def place_bones(
         directions[idle] = np.eye(3)[:, [2, 0, 1]]
     axes = _pointing_along_the_last(directions, mean)
     along = np.einsum("pi,pij,pj->p", axes[:, :, 1], covariance, axes[:, :, 1])
-    lengths = np.clip(_ROD * np.sqrt(np.maximum(along, 0.0)), _LEAST_LENGTH * diagonal, _MOST_LENGTH * diagonal)
-    lengths[idle] = _IDLE_LENGTH * diagonal
+    lengths = np.clip(_ROD * np.sqrt(np.maximum(along, 0.0)), _LEAST_LENGTH * size, _MOST_LENGTH * size)
+    lengths[idle] = _IDLE_LENGTH * size
     # Far from the origin, head and tail must still differ in single precision.
     heads = mean + center
     lengths = np.maximum(lengths, np.maximum(_FLOAT32_STEPS * np.abs(heads).max(axis=1), _SHORTEST))

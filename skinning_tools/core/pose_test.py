@@ -12,6 +12,7 @@ import numpy as np
 
 from .bone_order import parents_first
 from .deform.influences import weight_matrix
+from .geometry import unit
 
 # Shares below this move a vertex by no more than rounding.
 _LEAST_SHARE = 1e-6
@@ -58,7 +59,7 @@ def turns(
         if not len(vertices) or (len(vertices) == len(rest) and own.min() > 1 - _LEAST_SHARE):
             continue
         for axis in range(3):
-            direction = matrix[:3, axis] / np.linalg.norm(matrix[:3, axis])
+            direction = unit(matrix[:3, axis])
             for signed in (angle, -angle):
                 points = rest.copy()
                 points[vertices] = _turned(rest[vertices], own, matrix[:3, 3], direction, signed, preserve_volume)

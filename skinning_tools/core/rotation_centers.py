@@ -19,6 +19,7 @@ from .center_sums import Surface, Targets, summed
 from .deform.influences import convex_influences, weight_matrix
 from .dense import one_blas_thread
 from .errors import BadMesh, BadSettings, BadWeights
+from .geometry import diagonal
 from .progress import Progress, checkpoint, ignore, span
 
 # A vertex is summed again without interpolation if interpolation could move its center by more than this share of the
@@ -138,7 +139,7 @@ def mirror_pairs(rest: np.ndarray, axis: int = 0, tolerance: float = 1e-4) -> np
     for vertices at one place, as on a split seam: all of them have a partner at the image of that place.
     """
     rest = np.asarray(rest, dtype=np.float64)
-    limit = tolerance * float(np.linalg.norm(np.ptp(rest, axis=0)))
+    limit = tolerance * diagonal(rest)
     place = weld(rest, _COINCIDENT * limit)
     points = rest[np.unique(place, return_index=True)[1]]
     image = points * np.where(np.arange(3) == axis, -1.0, 1.0)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .geometry import diagonal
+
 if TYPE_CHECKING:
     from scipy import sparse
 
@@ -63,5 +65,5 @@ def torn_seams(rest: np.ndarray, edges: np.ndarray, frames: Iterable[np.ndarray]
     torn = np.zeros(len(first), bool)
     for points in frames:
         gaps = np.linalg.norm(points[first] - points[second], axis=1)
-        torn |= gaps > _GAP * np.linalg.norm(np.ptp(points, axis=0))
+        torn |= gaps > _GAP * diagonal(points)
     return int(np.count_nonzero(torn))

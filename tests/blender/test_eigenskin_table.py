@@ -8,8 +8,8 @@ import bpy
 import numpy as np
 import pytest
 
-from skinning_tools.core.deform.surface import unit
 from skinning_tools.core.eigenskin.shader_tables import model_of, model_text, shader_tables
+from skinning_tools.core.geometry import unit
 from skinning_tools.core.quaternions import normalized
 from skinning_tools.features.eigenskin.examples import read_rig
 from tests.blender import eigenskin_models, eigenskin_scenes, engine_shaders, refusals

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.animation import Animation, check_finite
 from ...core.errors import BadAnimation, BadMesh
+from ...core.geometry import transform_points
 from ...core.memory import check_available
 from ..attributes import read_attribute, remove_attributes, write_attribute
 from ..data_blocks import is_alive
@@ -214,7 +215,7 @@ def _read_positions(
         read_attribute(each.data, "position", own)
         to_first = to_space_of(evaluated[0], each, number)
         if to_first is not None:
-            own[:] = own @ to_first[:3, :3].T + to_first[:3, 3]
+            own[:] = transform_points(own, to_first)
         check_finite(own, str(number), object_label(part.object))
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from ..geometry import unit
 from ..grouping import ranges
 from .types import Body
 
@@ -104,13 +105,13 @@ class Surface:
         self._start = np.searchsorted(place, np.arange(len(points)))
         self._count = np.bincount(place, minlength=len(points))
         self._face = np.repeat(across[solid] / area[solid, None], 3, axis=0)[order]
-        self._second, self._third = (_unit(sides[solid].reshape(-1, 3)[order]) for sides in (to_second, to_third))
+        self._second, self._third = (unit(sides[solid].reshape(-1, 3)[order]) for sides in (to_second, to_third))
         cosine = np.einsum("ij,ij->i", self._second, self._third)
         self._angle = np.arccos(np.clip(cosine, -1, 1))
         if shares is not None:
             self._angle *= np.repeat(shares[solid], 3)[order]
         # Weighted by the angle of the face at the place, so that the triangulation of the faces does not matter.
-        self.normals = _unit(_sums(self._angle[:, None] * self._face, self._start, self._count))
+        self.normals = unit(_sums(self._angle[:, None] * self._face, self._start, self._count))
         least = np.einsum("ij,ij->i", self._face, np.repeat(self.normals, self._count, axis=0))
         # The sine of how far the faces around a place lean from its normal.
         lean = np.sqrt(np.maximum(1 - np.clip(least, 0, 1) ** 2, 0))
@@ -160,8 +161,3 @@ def _sums(values: np.ndarray, start: np.ndarray, count: np.ndarray) -> np.ndarra
     if some.any():
         result[some] = np.add.reduceat(values, start[some], axis=0)
     return result
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import BadSettings
+from ..geometry import transform_points
 from ..progress import Progress, ignore
 from ..smooth_step import smooth_step
 from .assignment import Assignment, Request, assigned, nearly_best
@@ -87,7 +88,7 @@ class Volume:
     def depth(self, points: np.ndarray) -> np.ndarray:
         """(n,) 0 on the axis, 1 on the surface, and in proportion inside and outside; points (n, 3)."""
         inverse = np.linalg.inv(np.asarray(self.matrix, dtype=np.float64))
-        local = np.abs(points @ inverse[:3, :3].T + inverse[:3, 3])
+        local = np.abs(transform_points(points, inverse))
         x, y, z = (local / self.radii).T
         if self.kind == "BOX":
             return np.max([x, y, z], axis=0)

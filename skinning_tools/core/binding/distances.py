@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ..geometry import diagonal
 from ..progress import Progress, checkpoint, ignore
 from ..segments import offsets_from_segments, segment_distances
 from .body import Surface, facing_outward, with_others
@@ -52,7 +53,7 @@ class BoneDistances:
         self, body: Body, skeleton: Skeleton, progress: Progress = ignore, *, farther: np.ndarray | None = None
     ):
         joints = np.concatenate([skeleton.heads, skeleton.tails])
-        self.scale = body.diagonal or float(np.linalg.norm(np.ptp(joints, axis=0))) or 1.0
+        self.scale = body.diagonal or diagonal(joints) or 1.0
         # About the middle, to keep digits: distances come from scalar products.
         self.middle = 0.5 * (body.rest.min(axis=0) + body.rest.max(axis=0))
         self.points = body.points - self.middle

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from .. import quaternions
 from ..errors import BadSettings
+from ..geometry import unit
 from ..rotations import polar_decomposition
 from ..smooth_step import smooth_step
 from .influence_rows import tidy_influences
@@ -86,7 +87,7 @@ def link_shares(count: int, bias: float = 0.0, ease: float = 0.0) -> np.ndarray:
 def swing_and_twist(rotations: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Unit quaternions ``rotations`` (..., 4) as swing · twist, (..., 4) each: first the twist about ``axis`` (3,),
     then the swing about an axis across it. A half turn across has no twist."""
-    axis = np.asarray(axis, dtype=np.float64) / np.linalg.norm(axis)
+    axis = unit(axis)
     along = rotations[..., 1:] @ axis
     twist = np.concatenate([rotations[..., :1], along[..., None] * axis], axis=-1)
     length = np.linalg.norm(twist, axis=-1, keepdims=True)
@@ -243,7 +244,7 @@ def _check_unlocked(locked: np.ndarray | None, changing: np.ndarray | tuple[np.n
 
 def _along_and_away(points: np.ndarray, origin: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distances (N,) of points (N, 3) from ``origin`` (3,) along ``direction`` (3,), and from that line."""
-    axis = np.asarray(direction, dtype=np.float64) / np.linalg.norm(direction)
+    axis = unit(direction)
     offsets = points - np.asarray(origin, dtype=np.float64)
     along = offsets @ axis
     return along, np.linalg.norm(offsets - along[:, None] * axis, axis=1)

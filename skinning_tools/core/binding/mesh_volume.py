@@ -8,6 +8,7 @@ import numpy as np
 
 from ..dense import one_blas_thread
 from ..errors import BadMesh
+from ..geometry import transform_points
 from ..segments import segment_distances
 from .body import wound_alike
 from .containment import Volume
@@ -66,7 +67,7 @@ class MeshVolume(Volume):
     def _corners(self) -> np.ndarray:
         """(t, 3, 3) the triangles in the mesh's space."""
         matrix = np.asarray(self.matrix, dtype=np.float64)
-        return (self.points @ matrix[:3, :3].T + matrix[:3, 3])[self.triangles]
+        return transform_points(self.points, matrix)[self.triangles]
 
     @cached_property
     def _axis(self) -> tuple[np.ndarray, np.ndarray]:
@@ -74,8 +75,8 @@ class MeshVolume(Volume):
         matrix = np.asarray(self.matrix, dtype=np.float64)
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         shares = [(np.arange(count) + 0.5) / count for count in (_ACROSS, _SLABS, _ACROSS)]
-        stations = np.stack(np.meshgrid(*shares, indexing="ij"), axis=-1).swapaxes(0, 1).reshape(-1, 3)
-        stations = (low + stations * (high - low)) @ matrix[:3, :3].T + matrix[:3, 3]
+        grid = np.stack(np.meshgrid(*shares, indexing="ij"), axis=-1).swapaxes(0, 1).reshape(-1, 3)
+        stations = transform_points(low + grid * (high - low), matrix)
         distances, inside = self._measured(stations)
         deep = np.where(inside, distances, 0.0).reshape(_SLABS, -1)
         stations = stations.reshape(_SLABS, -1, 3)

@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.ndimage import distance_transform_edt
 from scipy.spatial import cKDTree
 
+from ..geometry import diagonal
 from .assignment import Assignment, Request, nearly_best
 from .distances import TIE, BoneDistances, Rows, blocks
 from .skeleton import common_ancestors, lineage
@@ -87,7 +88,7 @@ def parts_of(body: Body, skeleton: Skeleton, solid: Solid) -> Parts:
         points = body.points[places[part]]
         surface = grid.surface(body.points, body.place_triangles[triangles[part]])
         skins.append(np.unique(np.concatenate([grid.voxels(points), surface]), axis=0))
-        run = stations.run_in(_Box(skins[-1], grid.size), float(np.linalg.norm(np.ptp(points, axis=0))))
+        run = stations.run_in(_Box(skins[-1], grid.size), diagonal(points))
         held[part] = run.held
         loose[part] = not run.held.any()
         pieces[part, held[part]] = run.pieces[held[part]]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..bone_order import parents_first
+from ..geometry import unit
 from ..segments import segment_distances
 from .distances import TIE, blocks
 from .skeleton import lineage
@@ -104,7 +105,7 @@ def repaired(skeleton: Skeleton, solid: Solid, diagonal: float) -> Skeleton:
     limbs = _limbs(heads, tails, ends, solid)
     ways = axis
     if ways is None:
-        ways = _unit(np.array([limb.mean(axis=0) if len(limb) else np.zeros(3) for limb in limbs]))
+        ways = unit(np.array([limb.mean(axis=0) if len(limb) else np.zeros(3) for limb in limbs]))
     ways_out = solid.ways_out(heads, ways)
     # Bones that belong to the body although their parents do not, such as feet that follow their targets.
     placed = _placed(skeleton, solid, _fits(skeleton, solid, diagonal), solid.holds(heads))
@@ -240,7 +241,7 @@ def _believed_axis(skeleton: Skeleton, children: list[np.ndarray]) -> np.ndarray
     single = np.array([bone for bone, own in enumerate(children) if len(own) == 1], dtype=int)
     if not len(single):
         return None
-    ways = _unit(skeleton.heads[[children[bone][0] for bone in single]] - skeleton.heads[single])
+    ways = unit(skeleton.heads[[children[bone][0] for bone in single]] - skeleton.heads[single])
     local = np.einsum("bij,bi->bj", axes[single], ways)
     votes = np.concatenate([(local > _ALONG).mean(axis=0), (local < -_ALONG).mean(axis=0)])
     best = int(votes.argmax())
@@ -254,7 +255,7 @@ def _axes(skeleton: Skeleton) -> np.ndarray:
     if skeleton.local_axes is not None:
         return skeleton.local_axes
     axes = np.zeros((len(skeleton), 3, 3))
-    axes[:, :, 1] = _unit(skeleton.tails - skeleton.heads)
+    axes[:, :, 1] = unit(skeleton.tails - skeleton.heads)
     return axes
 
 
@@ -292,8 +293,3 @@ def _limbs(heads: np.ndarray, tails: np.ndarray, ends: np.ndarray, solid: Solid)
     order = np.argsort(nearest, kind="stable")
     starts = np.searchsorted(nearest[order], np.arange(1, len(heads)))
     return [limb - head for limb, head in zip(np.split(points[order], starts), heads, strict=True)]
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 
 from ..bone_order import depths
 from ..errors import BadMesh, BadSettings
+from ..geometry import diagonal
 
 # Vertices closer than this share of the diagonal are one place: float32 rounds positions to about a tenth of it.
 WELDING_DISTANCE = 1e-6
@@ -72,7 +73,7 @@ class Body:
     @cached_property
     def diagonal(self) -> float:
         """Length of the diagonal of the box around all vertices; 0 where they are all at one place."""
-        return float(np.linalg.norm(np.ptp(self.rest, axis=0)))
+        return diagonal(self.rest)
 
     @cached_property
     def place(self) -> np.ndarray:

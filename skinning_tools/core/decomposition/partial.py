@@ -10,6 +10,7 @@ from ..animation import Animation, check_animation
 from ..deform.influences import convex_influences, weight_matrix
 from ..dense import one_blas_thread
 from ..errors import BadSettings, BadWeights
+from ..geometry import diagonal
 from ..progress import Progress, ignore, span
 from .bone_model import homogeneous
 from .hold import hold_rows
@@ -119,7 +120,7 @@ def solve_skin(
     sweeps = 1 + _SHIFTING_SWEEPS if most_shift else 1
     for sweep in range(sweeps):
         if sweep:
-            problem.shift(most_shift * float(np.linalg.norm(np.ptp(points, axis=0))))
+            problem.shift(most_shift * diagonal(points))
         _fit(problem, span(fit, sweep / sweeps, (sweep + 1) / sweeps))
     if smoothness:
         neighbors = neighbor_weights(rest, animation.triangles, edges)

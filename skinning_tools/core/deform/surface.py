@@ -8,6 +8,7 @@ Source: the smooth skinning chapter, equations 3.6–3.10.
 
 import numpy as np
 
+from ..geometry import unit
 from ..strongest import strongest_bones
 from .influences import weight_matrix
 
@@ -131,14 +132,6 @@ def transformed_tangents(tangents: np.ndarray, transforms: np.ndarray) -> np.nda
         return result
     signs = np.where(np.linalg.det(linear) < 0, -1.0, 1.0) * tangents[:, 3]
     return np.column_stack([result, signs])
-
-
-def unit(vectors: np.ndarray) -> np.ndarray:
-    """``vectors`` (..., 3) at unit length, zero ones left zero; lengths may be anywhere in the range of float64."""
-    vectors = np.asarray(vectors, dtype=np.float64)
-    largest = np.abs(vectors).max(axis=-1, keepdims=True, initial=0.0)
-    scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
-    return np.divide(scaled, _length(scaled), out=scaled, where=largest > 0)
 
 
 def _normal_matrices(linear: np.ndarray) -> np.ndarray:

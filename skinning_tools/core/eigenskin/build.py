@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..geometry import diagonal
 from ..progress import Progress, checkpoint, ignore, span
 from .attribution import chosen_centers, joint_displacements, joint_regions
 from .basis import component_counts
@@ -89,7 +90,7 @@ class _Builder:
     @property
     def rounding(self) -> float:
         """Displacements up to this length are rounding."""
-        size = float(np.linalg.norm(np.ptp(self.rig.rest, axis=0)))
+        size = diagonal(self.rig.rest)
         return max(_ROUNDING * size, _ROUNDING_AWAY * float(np.abs(self.rig.rest).max(initial=0.0)))
 
     def singles(self, progress: Progress) -> list[Draft]:

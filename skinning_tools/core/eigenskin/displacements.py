@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..deform import vertex_transforms
-from ..deform.surface import unit
+from ..geometry import unit
 from ..progress import Progress, checkpoint, ignore
 
 # As a share of the largest singular value of a vertex's blended matrix: below it the inverse is damped (twists beyond

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import dense
 from ..decomposition.weights import fit_convex_general
+from ..geometry import diagonal
 from ..progress import Progress, checkpoint, ignore
 from .checks import check_examples
 from .displacements import rest_displacements
@@ -89,7 +90,7 @@ class _Problem:
         self.matrices = [np.asarray(examples.matrices[row], dtype=np.float64) for row in rows]
         self.shapes = [np.asarray(examples.shapes[row], dtype=np.float64) for row in rows]
         found = rest_displacements(rig.rest, rig.bones, rig.weights, self.matrices, self.shapes).values
-        size = float(np.linalg.norm(np.ptp(rig.rest, axis=0)))
+        size = diagonal(rig.rest)
         self.open = np.flatnonzero(np.linalg.norm(found, axis=2).max(axis=0) > _NOTICEABLE * size)
         # One free weight alone is what the others leave.
         self.fitted_rows = np.flatnonzero(np.count_nonzero(self.free[self.open], axis=1) > 1)

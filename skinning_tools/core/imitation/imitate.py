@@ -21,6 +21,7 @@ from ..deform.blend import skin_frame
 from ..deform.influences import weight_matrix
 from ..dense import one_blas_thread
 from ..errors import BadSettings, BadWeights
+from ..geometry import diagonal
 from ..progress import Progress, checkpoint, ignore, span
 from .driven_helpers import DrivenHelper, fit_in_turn, helper_motion
 from .nearby_weights import NearbyWeights
@@ -127,7 +128,7 @@ class _Solver:
         locked: np.ndarray,
         helper_count: int,
     ):
-        self._size = float(np.linalg.norm(np.ptp(rest, axis=0))) or 1.0
+        self._size = diagonal(rest) or 1.0
         self._skeleton, self._turns = skeleton, turns
         self._rest = np.asarray(rest, float) / self._size
         self._frames = np.asarray(frames, np.float64) / self._size

@@ -5,6 +5,7 @@ import numpy as np
 
 from ..bone_order import parents_first
 from ..deform.influences import weight_matrix
+from ..geometry import diagonal
 from .skeleton import Skeleton
 
 # There is no joint where a bone's origin leaves the bone above by more than this share of the mesh's diagonal, and
@@ -25,7 +26,7 @@ def joined_by_skin(
     matrix = weight_matrix(bones, weights, count)
     shared, mass = (matrix.T @ matrix).toarray(), np.asarray(matrix.sum(axis=0)).ravel()
     sizes = np.array([mass[_branch(parents, bone)].sum() for bone in range(count)])
-    far = np.linalg.norm(np.ptp(points, axis=0)) or 1.0
+    far = diagonal(points) or 1.0
     main = max(np.flatnonzero(parents < 0).tolist(), key=lambda bone: sizes[bone])
     # Small parts first: they may hang from one another.
     for bone in np.argsort(sizes, kind="stable").tolist():

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..bone_order import parents_first
 from ..errors import BadSettings
+from ..geometry import diagonal
 from ..quaternions import from_matrices, product, to_matrices
 from ..rotations import polar_decomposition
 
@@ -84,7 +85,7 @@ def usual_ranges(skeleton: Skeleton, points: np.ndarray, bones: np.ndarray, weig
     # A rod of the same variance. Around its middle: a branch far from its joint, as an eye, is not long for that.
     length = np.sqrt(12.0 * np.maximum(variances[:, 2], 0.0))
     girth = np.sqrt(np.maximum(variances[:, 0] + variances[:, 1], 1e-6 * np.maximum(variances[:, 2], 1e-300)))
-    size = length / (np.linalg.norm(np.ptp(points, axis=0)) or 1.0)
+    size = length / (diagonal(points) or 1.0)
     turn = _TURN * length / girth * np.minimum(size / _LARGE, 1.0)
     turn = np.clip(turn / np.sqrt(_in_series(skeleton, moments[:, 3, 3])), _LEAST_TURN, _MOST_TURN)
     turn = turn[:, None] * np.array([1.0, _TWIST_SHARE, 1.0])

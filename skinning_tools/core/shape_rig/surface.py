@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from ..deform.surface import unit, vertex_normals
+from ..deform.surface import vertex_normals
+from ..geometry import unit
 
 # As a share of the mean area around a vertex: smaller areas count as this large.
 _LEAST_AREA = 1e-3

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ..deform.surface import unit
+from ..geometry import unit
 
 # Large triangles have several samples: all triangles together have about twice as many as there are triangles.
 _SAMPLES = 1.0

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..binding.body import wound_alike
 from ..binding.types import Body
-from ..deform.surface import unit, vertex_normals
+from ..deform.surface import vertex_normals
+from ..geometry import unit
 from .closest import Closest, closest_points
 
 # Shares of the source's diagonal, and radians: how far away a point may be, and how much its normal may differ.

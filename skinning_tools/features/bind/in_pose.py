@@ -25,6 +25,7 @@ from ...blender.skin_reader import bone_matrices, check_single, mesh_edges, rest
 from ...blender.skinnable import deforming_modifiers, deforming_parent, modifiers_above
 from ...blender.wording import listed, vertices_text
 from ...core.errors import BadScene
+from ...core.geometry import diagonal, transform_points
 
 if TYPE_CHECKING:
     from .targets import Targets
@@ -126,9 +127,9 @@ def seen_before(context: bpy.types.Context, stands: dict[bpy.types.Object, Stand
     ):
         world = np.array(ob.matrix_world, dtype=np.float64)
         shape = np.linalg.solve(world[:3, :3], (unskinned - world[:3, 3]).T).T
-        expected = transformed(stand.before, shape) @ world[:3, :3].T + world[:3, 3]
+        expected = transform_points(transformed(stand.before, shape), world)
         distances = np.linalg.norm(expected - there, axis=1)
-        if distances.max() > _OTHERWISE * np.linalg.norm(np.ptp(there, axis=0)):
+        if distances.max() > _OTHERWISE * diagonal(there):
             raise BadScene(
                 f"The vertex {int(np.argmax(distances))} of {object_label(ob)} is moved by more than its weights, "
                 "such as by envelopes. Disable Bone Envelopes in its Armature modifier, or turn the modifier off in "
@@ -245,7 +246,7 @@ def seen_positions(
             for copy in copies:
                 evaluated = copy.evaluated_get(view_layer.depsgraph)
                 world = np.array(evaluated.matrix_world, dtype=np.float64)
-                found.append(read_positions(*next(stored_shapes(evaluated.data))) @ world[:3, :3].T + world[:3, 3])
+                found.append(transform_points(read_positions(*next(stored_shapes(evaluated.data))), world))
             return found
     finally:
         if is_alive(view_layer):

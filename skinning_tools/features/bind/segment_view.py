@@ -19,6 +19,7 @@ from ...blender.skinnable import check_skinnable
 from ...blender.translation import translated
 from ...blender.wording import counted
 from ...core.errors import BadScene
+from ...core.geometry import transform_points
 from ...core.progress import Progress, checkpoint
 from ...ui.drawn_view import DrawnView
 from ...ui.view_drawing import OUTLINE_COLOR, View, draw_discs, draw_lines, draw_note
@@ -99,7 +100,7 @@ def find_segments(
         others: dict[str, np.ndarray] = {}
         for task, matrix in zip(tasks, to_armature, strict=True):
             for skeleton, into in ((task.segments.skeleton, kept), (task.skeleton, others)):
-                ends = np.stack([skeleton.heads, skeleton.tails], axis=1) @ matrix[:3, :3].T + matrix[:3, 3]
+                ends = transform_points(np.stack([skeleton.heads, skeleton.tails], axis=1), matrix)
                 into.update(zip(skeleton.names, ends, strict=True))
         left = tuple(dict.fromkeys(name for task in tasks for name in task.left_out if name not in kept))
         rows = np.array([others[name] for name in left]).reshape(-1, 2, 3)
@@ -128,7 +129,7 @@ def places(context: bpy.types.Context) -> tuple[np.ndarray, np.ndarray] | None:
     ):
         return None
     world = np.array(armature.matrix_world, dtype=np.float64)
-    segments, left_out = (ends @ world[:3, :3].T + world[:3, 3] for ends in (_found.ends, _found.left_out))
+    segments, left_out = (transform_points(ends, world) for ends in (_found.ends, _found.left_out))
     return segments, left_out
 
 

@@ -21,6 +21,7 @@ from ...blender.records import RESERVED, read_record, write_record
 from ...blender.skin_reader import Skin, check_even_scale, check_turning, read_arrays, read_in_parts, read_skin
 from ...blender.wording import names_text
 from ...core.errors import BadMesh, BadScene, BadSettings, SkinningError
+from ...core.geometry import diagonal, transform_points
 from ...core.progress import Progress
 
 DEFAULT_ATTRIBUTE = "rotation_center"
@@ -167,7 +168,7 @@ def _shape_note(context: bpy.types.Context, skin: Skin, baked: tuple[np.ndarray,
         return ""
     valid = baked[1]
     moved = np.linalg.norm(shape - skin.rest, axis=1)[valid]
-    share = float(moved.mean()) / float(np.linalg.norm(np.ptp(skin.rest, axis=0))) if valid.any() else 0.0
+    share = float(moved.mean()) / diagonal(skin.rest) if valid.any() else 0.0
     if share <= _TOLD_SHARE:
         return ""
     return (
@@ -184,7 +185,7 @@ def _in_one_space(skins: Sequence[Skin], placements: Sequence[np.ndarray]) -> li
     order = {name: index for index, name in enumerate(names)}
     found = []
     for skin, placement in zip(skins, placements, strict=True):
-        rest = skin.rest @ placement[:3, :3].T + placement[:3, 3]
+        rest = transform_points(skin.rest, placement)
         bones = np.array([order[name] for name in skin.bone_names])[skin.bones]
         found.append((rest, skin.triangles, bones, skin.weights))
     return found
@@ -195,7 +196,7 @@ def _in_own_space(skin: Skin, placement: np.ndarray, centers: np.ndarray, valid:
     if np.array_equal(placement, np.eye(4)):
         return centers
     back = np.linalg.inv(placement)
-    own = centers @ back[:3, :3].T + back[:3, 3]
+    own = transform_points(centers, back)
     return np.where(valid[:, None], own, skin.rest).astype(np.float32)
 
 

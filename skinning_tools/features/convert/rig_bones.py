@@ -14,6 +14,7 @@ from ...blender.armatures import edit_bones_of, make_bone_collection, rest_matri
 from ...core.bone_channels import JointTree
 from ...core.bone_placement import Placement, place_at_joints, place_bones
 from ...core.chain_names import chain_names
+from ...core.geometry import diagonal
 from ...core.joint_hierarchy import JointHierarchy, hinge_axes, rigid_motion
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _make_root(edit_bones: bpy.types.ArmatureEditBones, rest: np.ndarray) -> bpy
     """Add a bone at the origin without keyframes."""
     bone = edit_bones.new(ROOT_NAME)
     bone.head = (0.0, 0.0, 0.0)
-    bone.tail = (0.0, _ROOT_LENGTH * float(np.linalg.norm(np.ptp(rest, axis=0))), 0.0)
+    bone.tail = (0.0, _ROOT_LENGTH * diagonal(rest), 0.0)
     bone.use_deform = False
     return bone
 

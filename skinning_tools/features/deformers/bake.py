@@ -21,6 +21,7 @@ from ...blender.skin_reader import mesh_edges
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import vertices_text
 from ...core.errors import BadScene
+from ...core.geometry import diagonal
 from ...core.progress import Progress
 from .earlier_weights import note_weights, store
 from .figures import FIGURES, BakedDeformers, BakeFigures
@@ -172,7 +173,7 @@ def _check_effect(subject: Subject, poses: Poses) -> None:
     from ...core.deform import skin_frame
     from ...core.imitation.skeleton import posed
 
-    size = np.linalg.norm(np.ptp(poses.rest, axis=0))
+    size = diagonal(poses.rest)
     for turns, wanted in zip(poses.turns, poses.frames, strict=True):
         motion = posed(poses.skeleton, turns[None])[0]
         apart = skin_frame(poses.rest, *subject.influences, motion) - wanted

@@ -24,6 +24,7 @@ from ...blender.seams import sew
 from ...blender.skin_reader import armature_modifier, rest_positions
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.errors import BadMesh
+from ...core.geometry import diagonal, transform_points
 from ...core.memory import check_available
 from ...core.quaternions import from_matrices
 from .teacher import Teacher
@@ -50,12 +51,12 @@ class PosedRig:
             self.to_armature = np.linalg.solve(*worlds)
         except np.linalg.LinAlgError:
             raise unmet("NO_SCALE", object=mesh) from None
-        size = np.linalg.norm(np.ptp(self.in_armature(rest_positions(mesh.data)), axis=0))
+        size = diagonal(self.in_armature(rest_positions(mesh.data)))
         self.size = float(size) or 1.0
 
     def in_armature(self, positions: np.ndarray) -> np.ndarray:
         """Positions (..., 3) of the mesh in the armature's space."""
-        return positions @ self.to_armature[:3, :3].T + self.to_armature[:3, 3]
+        return transform_points(positions, self.to_armature)
 
     def shape(self, motion: np.ndarray) -> np.ndarray:
         """(N, 3) in the armature's space: the mesh with its bones moved from rest by ``motion`` (P, 3, 4), rotations

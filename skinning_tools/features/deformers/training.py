@@ -21,6 +21,7 @@ from ...blender.point_cache import CACHE, point_cache
 from ...blender.pose_keys import key_transforms
 from ...blender.written_files import claim_named
 from ...core.errors import BadScene
+from ...core.geometry import transform_points
 from ...core.quaternions import from_matrices
 from .settings import TrainingSettings
 from .subject import check_bakeable, poses_of, subject_of
@@ -87,7 +88,7 @@ def save_training_set(
     owner = {"mesh": mesh.name, "armature": armature.name, "seed": settings.seed}
     with point_cache(target, owner, len(subject.place), count + 1) as write:
         for shape in (poses.still, *poses.frames):
-            write(shape[subject.place] @ back[:3, :3].T + back[:3, 3])
+            write(transform_points(shape[subject.place], back))
     # Last, since nothing after it fails.
     action = _write_action(context, armature, f"{mesh.name}_training", names, motion)
     return TrainingSet(

@@ -15,6 +15,7 @@ from ...blender.bodies import stretch_of
 from ...blender.error_display import error_colors
 from ...blender.figures import Figure, Result
 from ...blender.preconditions import check_unchanged
+from ...core.geometry import transform_points
 from ...core.progress import Progress
 from .build import check_buildable, checked_settings
 from .examples import read_examples, read_rig
@@ -117,7 +118,7 @@ def displaced_surface(
     place = list(found.supports).index(support)
     whole = component_displacements(found.model, place, component)
     moved = skin_frame(found.rest + value * whole, found.bones, found.weights, matrices)
-    positions = moved @ to_world[:3, :3].T + to_world[:3, 3]
+    positions = transform_points(moved, to_world)
     lengths = np.linalg.norm(whole @ found.stretch.T, axis=1)
     red = float(lengths.max(initial=0.0))
     if colors == "DIRECTION":

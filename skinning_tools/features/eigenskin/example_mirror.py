@@ -12,6 +12,7 @@ from ...blender.preconditions import unmet
 from ...blender.skin_reader import Skin
 from ...blender.wording import counted
 from ...core.errors import BadScene
+from ...core.geometry import diagonal, transform_points
 from .example_pose import stored_pose
 from .example_sources import POSE_MARKER, check_addable, pose_name
 from .examples import (
@@ -176,10 +177,10 @@ def _check_symmetric(skin: Skin, names: Sequence[str]) -> None:
     paired = np.flatnonzero(counterparts >= 0)
     to_mesh = np.array(skin.object.matrix_world.inverted() @ skin.armature.matrix_world)
     bones = [skin.armature.data.bones[name] for name in names]
-    ends = np.array([[bone.head_local, bone.tail_local] for bone in bones]) @ to_mesh[:3, :3].T + to_mesh[:3, 3]
+    ends = transform_points(np.array([[bone.head_local, bone.tail_local] for bone in bones]), to_mesh)
     strayed = np.abs(ends[counterparts[paired]] * (-1, 1, 1) - ends[paired]).max(axis=(1, 2))
     worst = paired[np.argmax(strayed)]
-    if strayed.max() > _ASYMMETRY * np.linalg.norm(np.ptp(skin.rest, axis=0)):
+    if strayed.max() > _ASYMMETRY * diagonal(skin.rest):
         raise BadScene(
             f'The bones "{names[worst]}" and "{names[counterparts[worst]]}" do not mirror each other at rest across '
             f"the local X axis of {skin.label}. Make the armature symmetric, and the object's origin in its middle"

@@ -24,6 +24,7 @@ from ...blender.shapes import key_displacements, shape_key_block
 from ...blender.skin_reader import Skin, armature_modifier
 from ...core.animation import check_finite
 from ...core.errors import BadScene
+from ...core.geometry import diagonal
 from .record import eigenskin_record, own_keys
 
 # A shape key with a smaller value moves nothing visibly.
@@ -105,7 +106,7 @@ def check_place(
     plain = skin_frame(skin.rest, skin.bones, skin.weights, matrices)
     stretch = stretch_of(skin.object)
     distance = float(np.median(np.linalg.norm((shape - plain) @ stretch.T, axis=1)))
-    if distance > _ELSEWHERE * np.linalg.norm(np.ptp(skin.rest @ stretch.T, axis=0)):
+    if distance > _ELSEWHERE * diagonal(skin.rest @ stretch.T):
         shown = length_text(context.scene, distance, 2)
         raise BadScene(
             f"The {object_label(source)} is about {shown} away from where the pose puts {skin.label} at frame {frame}. "

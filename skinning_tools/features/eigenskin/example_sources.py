@@ -23,6 +23,7 @@ from ...blender.shapes import evaluated_shape
 from ...blender.skin_reader import Skin, armature_of
 from ...blender.wording import counted
 from ...core.errors import BadScene, BadSettings
+from ...core.geometry import diagonal
 from ...core.memory import check_available
 from .example_shapes import (
     Uncorrected,
@@ -277,7 +278,7 @@ def _store(
     older = same_poses(skin.armature, skin.object, rig, rotations)
     enabled = _stay_enabled(skin, older, len(readings))
     stretch = stretch_of(skin.object)
-    size = np.linalg.norm(np.ptp(skin.rest @ stretch.T, axis=0))
+    size = diagonal(skin.rest @ stretch.T)
     differences = []
     with all_or_none(skin.armature):
         for reading in readings:

@@ -22,6 +22,7 @@ from ...blender.look_ups import users_of
 from ...blender.node_builder import NodeBuilder, new_tree, remove_tree
 from ...blender.normal_modifiers import NORMALS_PROPERTY, is_normals_modifier
 from ...blender.skin_reader import armature_modifier
+from ...core.geometry import diagonal
 
 # The attribute of the rest pose's unit normals.
 BASE_ATTRIBUTE = "skinning_eigenskin_normal"
@@ -55,7 +56,7 @@ def show_normals(
     with ExitStack() as undo:
         undo.callback(hide_normals, mesh_object)
         write_attribute(mesh_object.data, BASE_ATTRIBUTE, "FLOAT_VECTOR", normals)
-        length = _SHARE * float(np.linalg.norm(np.ptp(rest, axis=0)))
+        length = _SHARE * diagonal(rest)
         with new_tree(f"{mesh_object.data.name} Normals Before") as build:
             _write_before(build, names, length)
             modifier = _add(mesh_object, build.tree, 0)

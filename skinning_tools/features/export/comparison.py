@@ -15,6 +15,7 @@ from ...blender.data_blocks import local_copy
 from ...blender.skin_reader import armature_modifier, armature_of, rest_positions
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.errors import BadScene
+from ...core.geometry import diagonal, transform_points
 from .clips import FileClip, play_read, played
 from .engines import FORMATS, Format
 from .scenes import shown_in_window
@@ -97,7 +98,7 @@ class _Beside:
         depsgraph = evaluate_frame(self._scene, frame)
         self._rest = _at_rest(self._copies, depsgraph)
         self._found_rest = _at_rest(self._read, evaluate_frame(self._read_scene, frame + shift))
-        self._diagonal = float(np.linalg.norm(np.ptp(_positions(self._copies, depsgraph), axis=0)))
+        self._diagonal = diagonal(_positions(self._copies, depsgraph))
         count = min(_AT_ONE_PLACE, len(self._rest))
         apart, candidates = (each.reshape(-1, count) for each in cKDTree(self._rest).query(self._found_rest, k=count))
         elsewhere = apart > apart[:, :1] + _SAME_PLACE * self._diagonal
@@ -215,7 +216,7 @@ def _positions(objects: Sequence[bpy.types.Object], depsgraph: bpy.types.Depsgra
 
 def _in_world(ob: bpy.types.Object, points: np.ndarray, depsgraph: bpy.types.Depsgraph) -> np.ndarray:
     matrix = np.array(ob.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
-    return points @ matrix[:3, :3].T + matrix[:3, 3]
+    return transform_points(points, matrix)
 
 
 def _in_faces(meshes: Sequence[bpy.types.Object]) -> np.ndarray:

@@ -19,6 +19,7 @@ from ...blender.preconditions import object_label, unmet
 from ...blender.skin_reader import armature_of, bone_matrices, mesh_edges, mesh_triangles
 from ...blender.vertex_groups import KeptWeights
 from ...core.errors import BadScene
+from ...core.geometry import diagonal, transform_points
 from .fit import candidates_of
 from .posed_copies import fit_target
 from .reachable_region import Region, in_world, vertex_region
@@ -88,7 +89,7 @@ class PosedMesh:
         to_world = _world_of(context, mesh_object)
         if np.linalg.matrix_rank(to_world) < 4:
             raise unmet("NO_SCALE", object=mesh_object)
-        rest, places = (part @ to_world[:3, :3].T + to_world[:3, 3] for part in (pose.rest, pose.shape))
+        rest, places = (transform_points(part, to_world) for part in (pose.rest, pose.shape))
         return cls(
             mesh_object,
             in_world(pose.matrices, to_world),
@@ -115,7 +116,7 @@ class PosedMesh:
     @cached_property
     def size(self) -> float:
         """The diagonal of the mesh."""
-        return float(np.linalg.norm(np.ptp(self.rest, axis=0)))
+        return diagonal(self.rest)
 
     def weights_of(self, vertex: int) -> np.ndarray:
         """(P,) the weights of a vertex."""

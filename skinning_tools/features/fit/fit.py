@@ -25,6 +25,7 @@ from ...blender.shapes import shape_key_block
 from ...blender.skin_reader import armature_of
 from ...blender.wording import listed, vertices_text
 from ...core.errors import BadScene
+from ...core.geometry import diagonal
 from . import posed_copies
 from .posed_copies import copies_of, fit_target
 from .settings import CANDIDATES, FitSettings
@@ -137,7 +138,7 @@ def fit(
     _store_errors(original, chosen, residuals)
     if copies and not settings.keep_copies:
         posed_copies.remove(context, copies)
-    size = np.linalg.norm(np.ptp(wanted[0].pose.rest @ stretch.T, axis=0))
+    size = diagonal(wanted[0].pose.rest @ stretch.T)
     worst = int(np.argmax(residuals.max(axis=0)))
     return FitResult(
         original.name,
@@ -179,9 +180,9 @@ def _chosen(
             raise unmet("NO_VERTEX_SELECTED", object=where, remedy=remedy)
         return np.flatnonzero(chosen)
     stretch = stretch_of(original)
-    extent = np.linalg.norm(np.ptp(wanted[0].pose.rest @ stretch.T, axis=0))
+    extent = diagonal(wanted[0].pose.rest @ stretch.T)
     if settings.source == "OBJECT":
-        extent = max(extent, np.linalg.norm(original.matrix_world.translation))
+        extent = max(extent, original.matrix_world.translation.length)
     threshold = max(settings.threshold, _ROUNDING * extent)
     moved = [np.linalg.norm((each.targets - each.pose.shape) @ stretch.T, axis=1) for each in wanted]
     chosen = np.flatnonzero(np.max(moved, axis=0) > threshold)
@@ -235,7 +236,7 @@ def candidate_bones(
 def _check_poses(original: bpy.types.Object, wanted: list[Wanted], chosen: np.ndarray) -> None:
     """Raise BadScene if the chosen vertices have different positions before the armature in the poses."""
     rest = [each.pose.rest[chosen] for each in wanted]
-    size = np.linalg.norm(np.ptp(wanted[0].pose.rest, axis=0))
+    size = diagonal(wanted[0].pose.rest)
     if max(np.abs(each - rest[0]).max() for each in rest) > SAME_PLACE * size:
         raise BadScene(
             f"Shape keys or modifiers above the armature shape {object_label(original)} differently in the "

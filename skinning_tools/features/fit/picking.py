@@ -4,6 +4,7 @@
 import numpy as np
 from mathutils.bvhtree import BVHTree
 
+from ...core.geometry import diagonal
 from ...ui.view_drawing import Pixel, View
 
 # Pixels from the mesh's outline, at an interface scale of one, within which a vertex is found.
@@ -15,7 +16,7 @@ class Picker:
 
     def __init__(self, places: np.ndarray, triangles: np.ndarray):
         self._places, self._triangles = places, triangles
-        self._middle, self._size = places.mean(axis=0), float(np.linalg.norm(np.ptp(places, axis=0)))
+        self._middle, self._size = places.mean(axis=0), diagonal(places)
         self._tree = BVHTree.FromPolygons(places.tolist(), triangles.tolist(), all_triangles=True)
 
     def vertex_at(self, pixel: Pixel, view: View, size: tuple[float, float], scale: float = 1.0) -> int | None:

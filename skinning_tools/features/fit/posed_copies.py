@@ -24,6 +24,7 @@ from ...blender.preconditions import object_label, unmet
 from ...blender.records import checksum, has_checksum, read_record, write_record
 from ...blender.skin_reader import armature_of, rest_positions
 from ...core.errors import BadMesh, BadScene
+from ...core.geometry import transform_points
 
 REST_ATTRIBUTE = "skinning_fit_rest"
 SHAPE_ATTRIBUTE = "skinning_fit_shape"
@@ -168,7 +169,7 @@ def _read(
         )
     pose = MeshPose(bones, matrices, _vectors(mesh, REST_ATTRIBUTE), _vectors(mesh, SHAPE_ATTRIBUTE))
     to_mesh = np.array(group.to_mesh, dtype=np.float64)
-    return pose, _vectors(mesh, "position") @ to_mesh[:3, :3].T + to_mesh[:3, 3], selected_vertices(mesh)
+    return pose, transform_points(_vectors(mesh, "position"), to_mesh), selected_vertices(mesh)
 
 
 @contextmanager

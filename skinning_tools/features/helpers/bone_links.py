@@ -31,8 +31,9 @@ from ...blender.preconditions import check_bone_deforms, unmet
 from ...blender.skin_reader import rest_positions
 from ...blender.weight_tools import check_meshes, check_unlocked
 from ...core.errors import BadScene, BadSettings
+from ...core.geometry import unit
 from ...core.progress import Progress, checkpoint
-from .bulge_places import inside_of_bend, unit
+from .bulge_places import inside_of_bend
 from .joint_range import animated_ranges, limited_range
 from .joints import bones_to_clear, end_bone, helped_armature, mirrored_names, unit_scale
 from .settings import LinkSettings
@@ -269,8 +270,7 @@ def _offsets(
         return None, ()
     start, end = (armature.data.bones[name] for name in (joint.start, joint.end))
     first, second = (np.array(bone.matrix_local.col[1][:3], dtype=np.float64) for bone in (start, end))
-    # If bones fold back onto each other, one is enough.
-    along = unit(first + second if np.linalg.norm(first + second) > 1e-6 else second)
+    along = _along(first, second)
     offsets = np.linspace(-settings.spread, settings.spread, count)[:, None] * along if count > 1 else np.zeros((1, 3))
     omitted: tuple[str, ...] = ()
     if settings.across:
@@ -336,16 +336,14 @@ def _share(each: SharedWeights, geometry: _Geometry, plan: LinkPlan, reach: floa
     end = each.index(joint.end)
     if reach > 0:
         place = geometry.heads[joint.end]
-        along = _direction(geometry, joint.start) + _direction(geometry, joint.end)
-        # If bones fold back onto each other, one is enough.
-        along = along if np.linalg.norm(along) > 1e-6 else _direction(geometry, joint.end)
+        along = _along(*(unit(geometry.tails[name] - geometry.heads[name]) for name in (joint.start, joint.end)))
         radius = joint_radius(geometry.rest, each.bones, each.weights, end, place, along)
         common |= {"joint": place, "direction": along, "reach": reach, "radius": radius}
     rows = link_weights(geometry.rest, each.bones, each.weights, np.array([start, *own, end]), **common)
     each.take(plan.number, own, [start, end], *rows)
 
 
-def _direction(geometry: _Geometry, name: str) -> np.ndarray:
-    along = geometry.tails[name] - geometry.heads[name]
-    length = np.linalg.norm(along)
-    return along / length if length > 0 else along
+def _along(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The direction (3,) of a joint between bones of the directions ``first`` and ``second``: that of the second where
+    they fold back onto each other."""
+    return unit(first + second if np.linalg.norm(first + second) > 1e-6 else second)

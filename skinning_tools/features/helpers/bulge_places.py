@@ -16,6 +16,7 @@ from ...blender.preconditions import unmet
 from ...blender.skin_reader import mesh_triangles, rest_positions
 from ...blender.vertex_groups import read_weights
 from ...core.errors import BadScene
+from ...core.geometry import transform_points, unit
 from ...core.segments import offsets_from_segments
 from .bulge_presets import PRESETS, GirdlePart
 from .joints import end_bone
@@ -199,7 +200,7 @@ def carried_skin(armature: bpy.types.Object, meshes: Sequence[bpy.types.Object],
     if not weights.any():
         raise unmet("BONE_WITHOUT_WEIGHTS", armature=armature, bone=carriers[0])
     to_armature = np.linalg.inv(to_mesh(ob, armature))
-    points = rest_positions(ob.data) @ to_armature[:3, :3].T + to_armature[:3, 3]
+    points = transform_points(rest_positions(ob.data), to_armature)
     triangles = mesh_triangles(ob.data)
     triangles = triangles[(weights[triangles] > 0.25 * weights.max()).all(axis=1)]
     if len(triangles):
@@ -231,7 +232,3 @@ def on_axis(bone: bpy.types.Bone, point: np.ndarray) -> np.ndarray:
 def perpendicular(bone: bpy.types.Bone, vector: np.ndarray) -> np.ndarray:
     axis = np.array(bone.tail_local - bone.head_local, dtype=np.float64)
     return vector - axis * (axis @ vector) / max(axis @ axis, 1e-12)
-
-
-def unit(vector: np.ndarray) -> np.ndarray:
-    return vector / np.linalg.norm(vector)

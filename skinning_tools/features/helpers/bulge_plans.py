@@ -11,6 +11,7 @@ from mathutils import Vector
 from ...blender.helper_bones.records import check_no_helper
 from ...blender.preconditions import check_bone_deforms, check_bones
 from ...core.errors import BadScene
+from ...core.geometry import unit
 from .bulge_drivers import AMOUNT, END, REACH, SLIDER, START, Curve, grown, measured_angle, reached, turned
 from .bulge_places import (
     along_bone,
@@ -24,7 +25,6 @@ from .bulge_places import (
     perpendicular,
     search_place,
     sideways,
-    unit,
 )
 from .bulge_presets import PRESETS, BulgePreset
 from .joints import end_bone, unit_scale

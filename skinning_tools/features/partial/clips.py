@@ -22,6 +22,7 @@ from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...blender.wording import listed
 from ...core.animation import Animation, check_finite
 from ...core.errors import BadAnimation, BadMesh, BadScene, BadSettings
+from ...core.geometry import transform_points
 from ...core.memory import check_available
 from .parts import Parts
 from .readings import MotionReader, RigMotion, still, without_armature
@@ -329,7 +330,7 @@ class Player:
             raise unmet("NO_SCALE", object=parts.mesh) from None
         if np.array_equal(to_mesh, np.eye(4)):
             return positions
-        return positions @ to_mesh[:3, :3].T + to_mesh[:3, 3]
+        return transform_points(positions, to_mesh)
 
 
 def read_clips(

@@ -25,6 +25,7 @@ from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
 from ...core.bone_placement import Placement
 from ...core.errors import BadScene, BadSettings
+from ...core.geometry import transform_points
 from ...core.progress import Progress
 from .added_bones import HELPER_PREFIX, MECHANISM_PREFIX
 from .bone_keys import WantedPoses
@@ -255,7 +256,7 @@ def _placement(
     from ...core.bone_placement import place_bones
 
     to_armature, own_count = reading.motion.to_armature[0], len(reading.weights.names)
-    in_armature = rest @ to_armature[:3, :3].T + to_armature[:3, 3]
+    in_armature = transform_points(rest, to_armature)
     axes = _turned_axes(to_armature, helpers.bone_axes[kept]) if bone_kind == "SCALED" else None
     weights = np.where(bones >= own_count, helpers.weights, 0.0)
     return place_bones(in_armature, np.maximum(bones - own_count, 0), weights, len(kept), axes)

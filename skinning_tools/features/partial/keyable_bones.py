@@ -10,6 +10,7 @@ from ...blender import actions
 from ...blender.preconditions import armature_label, check_movable, check_not_tweaked
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.errors import BadScene
+from ...core.geometry import diagonal
 from .bone_keys import transform_paths
 
 # Tolerance between a pose and its keys, relative to a bone's matrix and to the armature: keys and their evaluation are
@@ -121,7 +122,7 @@ def check_followed(
     names = sorted(poses, key=lambda name: len(bones[name].parent_recursive))
     wanted = np.array([poses[name] for name in names])
     heads = np.array([bone.head_local for bone in bones], dtype=np.float64)
-    size = np.linalg.norm(np.ptp(heads, axis=0)) + max(bone.length for bone in bones)
+    size = diagonal(heads) + max(bone.length for bone in bones)
     with temporary_scene(context.scene, [armature]) as scene:
         for row, number in enumerate(numbers):
             evaluated = armature.evaluated_get(evaluate_frame(scene, number)).pose.bones

@@ -18,6 +18,7 @@ from ...blender.put_back import put_back_on_failure
 from ...blender.skin_reader import armature_of, check_even_scale, rest_positions
 from ...blender.wording import counted
 from ...core.errors import BadScene, BadWeights
+from ...core.geometry import transform_points
 from ...core.rotations import right_handed
 from .added_bones import chain_parents, missing_chains, moved_otherwise
 from .bone_keys import WantedPoses
@@ -248,7 +249,7 @@ def joint_problem(
     extra = len(all_names) - len(names)
     to_mesh = np.linalg.inv(reading.motion.to_armature[0])
     heads = np.array([bones[name].head_local for name in all_names], dtype=np.float64)
-    heads = heads @ to_mesh[:3, :3].T + to_mesh[:3, 3]
+    heads = transform_points(heads, to_mesh)
     axes = to_mesh[:3, :3] @ np.array([bones[name].matrix_local.to_3x3() for name in all_names], dtype=np.float64)
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
     # The direction of an axis does not matter for stretching, but axes mirrored by the mesh's transform would not form
@@ -298,6 +299,6 @@ def _extents(
     from ...core.bone_placement import extents_along
 
     matrix = reading.motion.to_armature[0]
-    rest = rest_positions(parts.mesh.data) @ matrix[:3, :3].T + matrix[:3, 3]
+    rest = transform_points(rest_positions(parts.mesh.data), matrix)
     axes = np.array([parts.armature.data.bones[name].matrix_local.to_3x3() for name in names], dtype=np.float64)
     return extents_along(axes, rest, bones, weights, len(names))

@@ -14,6 +14,7 @@ from ...blender.preconditions import object_label
 from ...blender.seams import seam_notes
 from ...blender.skin_reader import rest_positions, uses_envelopes
 from ...blender.wording import counted, listed, vertices_text
+from ...core.geometry import diagonal
 from .parts import Parts
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _aside_notes(parts: Parts, reading: "Reading") -> list[str]:
     # Where most bones move the center; limbs may turn it far away.
     taken = np.median(matrices[..., :3] @ middle + matrices[..., 3], axis=1)
     distance = np.linalg.norm(frames.mean(axis=1) - taken, axis=1).min()
-    if distance <= _ASIDE * np.linalg.norm(np.ptp(frames[0], axis=0)):
+    if distance <= _ASIDE * diagonal(frames[0]):
         return []
     return [
         f"{object_label(parts.target)} is beside {object_label(parts.mesh)}, and was followed there: if you do not "

@@ -21,6 +21,7 @@ from ...blender.skin_reader import armature_of, bone_matrices, mesh_triangles, u
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.animation import Animation, ErrorMeter
 from ...core.errors import BadAnimation, BadMesh, SkinningError
+from ...core.geometry import diagonal, transform_points
 from .parts import Parts
 
 # Relative to the animation's size: in single precision, a vertex that moves by less stands still.
@@ -121,13 +122,13 @@ def _in_space_of(context: bpy.types.Context, parts: Parts, animation: Animation)
         return animation.frames
     frames = np.empty_like(animation.frames)
     for row, (positions, matrix) in enumerate(zip(animation.frames, to_mesh, strict=True)):
-        frames[row] = positions @ matrix[:3, :3].T + matrix[:3, 3]
+        frames[row] = transform_points(positions, matrix)
     return frames
 
 
 def still(positions: np.ndarray, shape: np.ndarray) -> bool:
     """Whether ``positions`` (..., N, 3) are those of the ``shape`` (N, 3), but for rounding."""
-    return bool(np.abs(positions - shape).max() <= _STILL * np.linalg.norm(np.ptp(shape, axis=0)))
+    return bool(np.abs(positions - shape).max() <= _STILL * diagonal(shape))
 
 
 def _other_count(parts: Parts, count: int) -> SkinningError:

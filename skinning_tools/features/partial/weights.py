@@ -19,6 +19,7 @@ from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene, BadWeights
+from ...core.geometry import transform_points
 from ...core.progress import Progress
 from .notes import target_notes
 from .parts import Parts, parts_of
@@ -110,7 +111,7 @@ def _heads(parts: Parts, names: Sequence[str]) -> np.ndarray:
     """(P, 3) the heads of the bones at rest, in the mesh's space."""
     bones, placed = parts.armature.data.bones, to_mesh(parts.mesh, parts.armature)
     heads = np.array([bones[name].head_local for name in names], dtype=np.float64)
-    return heads @ placed[:3, :3].T + placed[:3, 3]
+    return transform_points(heads, placed)
 
 
 def _ways(before: BoneWeights, settings: WeightSettings) -> list[str]:

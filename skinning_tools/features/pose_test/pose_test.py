@@ -23,6 +23,7 @@ from ...blender.skin_reader import Skin, armature_modifier, mesh_edges, read_in_
 from ...blender.weight_tools import POSE_TEST_PROPERTY
 from ...blender.wording import listed
 from ...core.errors import BadScene
+from ...core.geometry import transform_points
 from ...core.progress import Progress, checkpoint
 from .settings import PoseTestSettings
 
@@ -153,7 +154,7 @@ def _work(
     volume = modifier is not None and modifier.use_deform_preserve_volume
 
     def test(progress: Progress) -> tuple[PoseTestFigures, tuple[TestedBone, ...], np.ndarray, np.ndarray]:
-        rest = skin.rest @ to_armature[:3, :3].T + to_armature[:3, 3]
+        rest = transform_points(skin.rest, to_armature)
         edges = with_seams(rest, own_edges)
         lengths = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)
         contact = SelfContact(rest, triangles) if settings.contact and len(triangles) else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import gpu
 import numpy as np
 
+from ...core.geometry import transform_points, unit
 from ...ui.view_drawing import View
 from .buffers import VertexData, bone_texture, surface_uniforms, translation
 from .shaders import centers_shader, surface_shader
@@ -63,7 +64,7 @@ def draw(data: VertexData, matrices: np.ndarray, to_world: np.ndarray, view: Vie
 
 def column_matrices(data: VertexData, to_world: np.ndarray, view: View, look: Look) -> list[np.ndarray]:
     """Mesh to world (4, 4) of each column, from left to right in the view, with the mesh itself in their middle."""
-    right = view.view[0, :3] / np.linalg.norm(view.view[0, :3])
+    right = unit(view.view[0, :3])
     box = rest_box(data, to_world)
     # A tall and thin mesh may bend sideways.
     width = max(np.ptp(box @ right), 0.5 * np.ptp(box, axis=0).max())
@@ -75,7 +76,7 @@ def rest_box(data: VertexData, to_world: np.ndarray) -> np.ndarray:
     """(8, 3) the corners of the mesh's rest bounding box in the world, which does not change with the pose."""
     low, high = data.rest.min(axis=0) + data.origin, data.rest.max(axis=0) + data.origin
     corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
-    return corners @ to_world[:3, :3].T + to_world[:3, 3]
+    return transform_points(corners, to_world)
 
 
 def scale_end(data: VertexData, to_world: np.ndarray, look: Look) -> float:

@@ -19,6 +19,7 @@ from ...blender.result_objects import follow_armature, free_names, home_collecti
 from ...blender.skin_reader import armature_of
 from ...blender.vertex_groups import write_weights
 from ...core.bone_placement import place_bones
+from ...core.geometry import diagonal
 from . import sliders
 from .body import Body, copied_armature
 from .reading import ShapeKeys
@@ -89,7 +90,7 @@ def write_rig(context: bpy.types.Context, source: ShapeKeys, shape_rig: "ShapeRi
             _share_head(mesh_object, body, bone_names, shape_rig.bones, weights)
             _follow_copy(mesh_object, body.skin.armature, armature)
         slider_names = sliders.add_properties(armature, source.sliders)
-        reach = _REACH * float(np.linalg.norm(np.ptp(rest, axis=0)))
+        reach = _REACH * diagonal(rest)
         sliders.fill_helper(helper, armature, bone_names, to_armature, shape_rig, slider_names, reach)
         sliders.attach_helper(helper, armature, to_armature, body.head if body else "")
         sliders.follow_helper(armature, helper, bone_names)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...blender.skin_reader import bone_matrices, read_arrays
 from ...core.errors import BadScene
+from ...core.geometry import diagonal
 
 # What to say of clothes around the present pose, which get weights and keep their shape.
 MOVED_AGAIN = (
@@ -53,7 +54,7 @@ def notes_on_fit(
     from scipy.spatial import cKDTree
 
     notes = []
-    larger = np.linalg.norm(np.ptp(points, axis=0)) / (np.linalg.norm(np.ptp(rest, axis=0)) or 1.0)
+    larger = diagonal(points) / (diagonal(rest) or 1.0)
     if not 1 / _OTHER_SIZE <= larger <= _OTHER_SIZE:
         notes.append(
             f'"{target.name}" is {larger:,.0f} times as large as "{source.name}": check its scale'

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Points and vectors: one affine map for all, unit length, and the size of a set of points."""
+
+import numpy as np
+
+
+def transform_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """``points`` (..., 3), all moved by the affine ``matrix`` (4, 4) or (3, 4)."""
+    return points @ matrix[:3, :3].T + matrix[:3, 3]
+
+
+def diagonal(points: np.ndarray) -> float:
+    """The length of the diagonal of the box around ``points`` (N, 3); 0 where they are all at one place.
+
+    Tolerances and sizes are relative to it, so that results do not depend on the unit of length.
+    """
+    return float(np.linalg.norm(np.ptp(points, axis=0)))
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """``vectors`` (..., 3) at unit length, zero ones left zero; lengths may be anywhere in the range of float64."""
+    vectors = np.asarray(vectors, dtype=np.float64)
+    largest = np.abs(vectors).max(axis=-1, keepdims=True, initial=0.0)
+    scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
+    return np.divide(scaled, np.linalg.norm(scaled, axis=-1, keepdims=True), out=scaled, where=largest > 0)
