@@ -13,7 +13,7 @@ from skinning_tools.blender import actions
 from skinning_tools.blender.animation.clips import clip_of, clips_of, playing, strip_clips
 from skinning_tools.blender.background import drain
 from skinning_tools.blender.temporary_scene import evaluate_frame
-from skinning_tools.features.partial import clips, helpers
+from skinning_tools.features.partial import chosen_clips, helpers
 from skinning_tools.features.partial.helpers import add_helper_bones
 from skinning_tools.features.partial.rest_key import NAME
 from skinning_tools.features.partial.weights import solve_weights
@@ -165,7 +165,7 @@ def test_the_interface_gets_a_turn_after_each_frame_that_is_looked_at(rig, monke
         evaluated[-1] += 1
         return evaluate_frame(*given)
 
-    monkeypatch.setattr(clips, "evaluate_frame", counted)
+    monkeypatch.setattr(chosen_clips, "evaluate_frame", counted)
     steps = solve_weights(bpy.context, ob)
     while True:
         evaluated.append(0)

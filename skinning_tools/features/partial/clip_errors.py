@@ -12,7 +12,8 @@ from ...blender.attributes import read_attribute
 from ...blender.figures import Figure
 from ...blender.wording import counted, listed
 from ...core.animation import ErrorMeter, unit_scale
-from .clips import Added, Chosen, Player
+from .chosen_clips import Chosen
+from .clips import Added, Player
 from .parts import Parts
 
 # Differences of an E_RMS, relative to the larger of it and 1, that its figures do not show.

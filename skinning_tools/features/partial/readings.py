@@ -11,6 +11,7 @@ import numpy as np
 
 from ...blender.animation.animation_reader import read_animation
 from ...blender.animation.omissions import Omissions
+from ...blender.attributes import read_attribute
 from ...blender.before_armature import rest_copy
 from ...blender.data_blocks import is_alive
 from ...blender.fit_poses import bare_skin
@@ -20,7 +21,7 @@ from ...blender.preconditions import object_label, unmet
 from ...blender.skin_reader import armature_of, bone_matrices, mesh_triangles, uses_envelopes
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
 from ...core.animation import Animation, ErrorMeter
-from ...core.errors import BadAnimation, BadMesh, SkinningError
+from ...core.errors import BadAnimation, BadMesh
 from ...core.geometry import diagonal, transform_points
 from .parts import Parts
 
@@ -69,8 +70,7 @@ def read_target(
         source = yield from read_animation(context, parts.target, *span, omissions=omissions)
     bpy.data.meshes.remove(source.mesh)
     animation, mesh = source.animation, parts.mesh.data
-    if animation.vertex_count != len(mesh.vertices):
-        raise _other_count(parts, animation.vertex_count)
+    _check_vertex_count(parts, animation.vertex_count)
     frames = animation.frames
     if not parts.own:
         frames = _in_space_of(context, parts, animation)
@@ -110,6 +110,13 @@ def without_armature(parts: Parts) -> Iterator[None]:
                 set_parent_type(mesh, "ARMATURE")
 
 
+def target_positions(parts: Parts, evaluated: bpy.types.Object, where: str) -> np.ndarray:
+    """(N, 3) float32 of the evaluated target, in its own space. Raises BadMesh if it has other vertices. where: words
+    for when that is, or ""."""
+    _check_vertex_count(parts, len(evaluated.data.vertices), where)
+    return read_attribute(evaluated.data, "position")
+
+
 def _in_space_of(context: bpy.types.Context, parts: Parts, animation: Animation) -> np.ndarray:
     """(F, N, 3) the target's positions, from world space to the space of the mesh object."""
     numbers = animation.frame_numbers
@@ -131,16 +138,19 @@ def still(positions: np.ndarray, shape: np.ndarray) -> bool:
     return bool(np.abs(positions - shape).max() <= _STILL * diagonal(shape))
 
 
-def _other_count(parts: Parts, count: int) -> SkinningError:
-    own = len(parts.mesh.data.vertices)
+def _check_vertex_count(parts: Parts, count: int, where: str = "") -> None:
+    expected = len(parts.mesh.data.vertices)
+    if count == expected:
+        return
     if parts.own:
-        return BadMesh(
-            f"The modifiers of {object_label(parts.mesh)} change its vertices from {own:,} to {count:,}. Disable in "
-            "the viewport the modifiers that add or remove vertices"
+        raise BadMesh(
+            f"The modifiers of {object_label(parts.mesh)} change its vertices from {expected:,} to {count:,}{where}. "
+            "Disable in the viewport the modifiers that add or remove vertices"
         )
-    remedy = "Choose a target with the same vertices in the same order"
-    other = f"target {object_label(parts.target)}"
-    return unmet("OTHER_VERTEX_COUNT", other=other, count=count, object=parts.mesh, expected=own, remedy=remedy)
+    or_action = ", or leave that action out" if where else ""
+    remedy = f"Choose a target with the same vertices in the same order{or_action}"
+    other = f"target {object_label(parts.target)}{where}"
+    raise unmet("OTHER_VERTEX_COUNT", other=other, count=count, object=parts.mesh, expected=expected, remedy=remedy)
 
 
 @dataclass(frozen=True, eq=False)

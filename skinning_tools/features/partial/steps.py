@@ -28,8 +28,9 @@ from ...blender.vertex_groups import read_weights
 from ...core.animation import Animation
 from .added_bones import add_new_bones
 from .bone_keys import WantedPoses, transform_paths, write_poses
+from .chosen_clips import Chosen, chosen_clips
 from .clip_errors import NO_DIFFERENCE, ClipErrors, measure_clips, worse_text
-from .clips import Added, Chosen, check_moving, chosen_clips, read_clips
+from .clips import Added, check_moving, read_clips
 from .notes import besides_notes, scene_notes
 from .parts import Parts
 from .readings import RigMotion, measured, plain_copy, read_motion, read_target
