@@ -25,7 +25,7 @@ def residual_names(mesh_object: bpy.types.Object) -> tuple[str, ...]:
 
 
 def put_residual_keys(
-    mesh_object: bpy.types.Object, shapes: np.ndarray, offset: np.ndarray | None = None, names: Sequence[str] = ()
+    mesh_object: bpy.types.Object, shapes: np.ndarray, offset: np.ndarray | None, names: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """A shape key for each of ``shapes`` (R, N, 3), offsets from the mesh at rest; returns their names.
 

@@ -21,7 +21,7 @@ _TOPOLOGY_MODIFIERS = {
 }  # fmt: skip
 
 
-def shape_key_block(mesh_object: bpy.types.Object, name: str = "") -> bpy.types.ShapeKey:
+def shape_key_block(mesh_object: bpy.types.Object, name: str) -> bpy.types.ShapeKey:
     """The shape key ``name``, the active one if that is empty. Raises BadScene if there is none, or it is the first."""
     keys = mesh_object.data.shape_keys
     block = None

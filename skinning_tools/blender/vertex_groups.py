@@ -61,23 +61,12 @@ def write_weights_in_parts(
             yield _SORTED + (1.0 - _SORTED) * done / total, ""
 
 
-def put_weights(
-    mesh_object: bpy.types.Object,
-    names: Sequence[str],
-    bones: np.ndarray,
-    weights: np.ndarray,
-    kept: np.ndarray | None = None,
-) -> None:
-    """As ``write_weights``, but into existing groups, whose weights are replaced.
-
-    Makes missing groups if needed. Groups marked in ``kept`` (P,) do not change.
-    """
+def put_weights(mesh_object: bpy.types.Object, names: Sequence[str], bones: np.ndarray, weights: np.ndarray) -> None:
+    """As ``write_weights``, but into existing groups, whose weights are replaced; makes missing groups if needed."""
     _check_shapes(mesh_object, bones, weights)
     everything = list(range(point_count(mesh_object)))
     with active_group_kept(mesh_object):
-        for index, (name, vertices, values) in enumerate(_columns(names, bones, weights)):
-            if kept is not None and kept[index]:
-                continue
+        for name, vertices, values in _columns(names, bones, weights):
             group = mesh_object.vertex_groups.get(name)
             if group is not None:
                 group.remove(everything)

@@ -97,7 +97,7 @@ def hide_for(
 
 
 def show_hidden(
-    context: bpy.types.Context, owner: bpy.types.ID, key: str, related: Iterable[bpy.types.Object] = ()
+    context: bpy.types.Context, owner: bpy.types.ID, key: str, related: Iterable[bpy.types.Object]
 ) -> dict[str, bpy.types.Object] | None:
     """Show the objects that ``hide_for`` has hidden, and remove the note; returns the objects by their former names,
     None if there is no note. related: objects to show as well if the note names one that is not found."""
@@ -122,9 +122,7 @@ def _found(objects: bpy.types.bpy_prop_collection, note: _Hidden) -> dict[str, b
     return {name: ob for name, ob in found.items() if ob is not None}
 
 
-def show_again(
-    context: bpy.types.Context, owner: bpy.types.ID, key: str, related: Iterable[bpy.types.Object] = ()
-) -> bool:
+def show_again(context: bpy.types.Context, owner: bpy.types.ID, key: str, related: Iterable[bpy.types.Object]) -> bool:
     """As ``show_hidden``, and restore the active object and mode, unless the user has changed them since. False if
     there is no note."""
     note, objects = read_record(owner, key, _Hidden), context.view_layer.objects

@@ -126,7 +126,7 @@ def check_unlocked(meshes: Iterable[bpy.types.Object], names: Collection[str]) -
         )
 
 
-def group_mask(mesh_object: bpy.types.Object, name: str, invert: bool = False) -> np.ndarray:
+def group_mask(mesh_object: bpy.types.Object, name: str, invert: bool) -> np.ndarray:
     """(N,) float64 from 0 to 1: the weights of a vertex group, or what they leave. Raises BadSettings if there is no
     such group, or it selects no vertex."""
     check_vertex_group(mesh_object, name)

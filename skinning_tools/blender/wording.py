@@ -13,6 +13,9 @@ TAB = "Skinning"
 # More names would hide what the message says.
 MOST_NAMED = 8
 
+# Of the popup for an error, in letters.
+_POPUP_WIDTH = 90
+
 
 def counted(number: int, noun: str, several: str = "") -> str:
     """Such as "1 example" and "2 examples"; ``several``: an irregular plural."""
@@ -53,11 +56,11 @@ def duration_text(seconds: float) -> str:
     return f"about {minutes / 60:.1f} h"
 
 
-def in_two_lines(text: str, width: int = 90) -> str:
-    """A text for a popup: what is wrong, and below it what to do, each cut at ``width`` letters.
+def in_two_lines(text: str) -> str:
+    """A text for a popup: what is wrong, and below it what to do, each cut to the width of a popup.
 
     The second line is the last sentence, which in this extension says what to do.
     """
     sentences = [part.strip() for part in re.split(r"(?<=[.!?])\s+(?=[A-Z])", text.strip()) if part.strip()]
     lines = sentences if len(sentences) < 2 else [sentences[0], sentences[-1]]
-    return "\n".join(textwrap.shorten(line, width, placeholder=" …") for line in lines)
+    return "\n".join(textwrap.shorten(line, _POPUP_WIDTH, placeholder=" …") for line in lines)

@@ -19,9 +19,7 @@ SHOWN = (
 Pair = tuple[bpy.types.Object | None, bpy.types.Object | None]
 
 
-def show_only(
-    context: bpy.types.Context, pairs: Sequence[Pair], show: str, others: Iterable[bpy.types.Object] = ()
-) -> None:
+def show_only(context: bpy.types.Context, pairs: Sequence[Pair], show: str, others: Iterable[bpy.types.Object]) -> None:
     """Show the sources or the results of ``pairs`` as the entry ``show`` of SHOWN says, and hide ``others``.
 
     What is shown in place of the active object becomes active.

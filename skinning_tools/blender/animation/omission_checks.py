@@ -83,7 +83,7 @@ def driver_owners(scene: bpy.types.Scene, used: Iterable) -> list[Driven]:
     return found + [Driven(block, frozenset(paths)) for block, paths in read.items()]
 
 
-def blocked_drivers(driven: Iterable[Driven], depsgraph: bpy.types.Depsgraph | None = None) -> Iterator[str]:
+def blocked_drivers(driven: Iterable[Driven], depsgraph: bpy.types.Depsgraph | None) -> Iterator[str]:
     for each in driven:
         names = [
             f"{_property(each.block, curve)} ({curve.driver.expression})"
@@ -257,7 +257,7 @@ def _file_faults(ob: bpy.types.Object, depsgraph: bpy.types.Depsgraph, numbers: 
         yield str(error)
 
 
-def render_differences(used: Iterable, coarse: Iterable = ()) -> Iterator[str]:
+def render_differences(used: Iterable, coarse: Iterable) -> Iterator[str]:
     """Modifiers that differ in renders. coarse: objects for which modifiers that make other vertices do not count."""
     for block in used:
         if not isinstance(block, bpy.types.Object):

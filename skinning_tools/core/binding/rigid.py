@@ -32,9 +32,7 @@ def nearest_bones(distances: BoneDistances, skeleton: Skeleton, progress: Progre
     return result
 
 
-def nearest_bones_of_parts(
-    body: Body, distances: BoneDistances, skeleton: Skeleton, progress: Progress = ignore
-) -> np.ndarray:
+def nearest_bones_of_parts(body: Body, distances: BoneDistances, skeleton: Skeleton, progress: Progress) -> np.ndarray:
     """(W,) one bone for all places of a connected part: the one to which its surface is nearest on average.
 
     Ties: as for ``nearest_bones``.

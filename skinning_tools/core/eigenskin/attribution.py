@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..progress import Progress, checkpoint, ignore
+from ..progress import Progress, checkpoint
 from .body_parts import body_parts, part_weights
 from .pose_space import SAME_ROTATION, PoseSpace, rotation_distances
 
@@ -116,7 +116,7 @@ def joint_displacements(
     several: np.ndarray,
     spaces: dict[int, PoseSpace],
     prior: np.ndarray,
-    progress: Progress = ignore,
+    progress: Progress,
 ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """By joint, the vertices (n,) that it may displace, and by how much (M − 1, n, C) at its centers but the rest pose.
 

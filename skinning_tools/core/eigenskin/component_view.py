@@ -6,11 +6,11 @@ import numpy as np
 from .model import EigenSkin
 
 
-def component_displacements(model: EigenSkin, support: int, component: int, value: float = 1.0) -> np.ndarray:
+def component_displacements(model: EigenSkin, support: int, component: int) -> np.ndarray:
     """(N, 3) the displacements of the rest pose by component ``component``, counted from 0, of a support."""
     result = np.zeros((model.vertex_count, 3))
     chosen = model.supports[support]
-    result[chosen.vertices] = value * chosen.components[component]
+    result[chosen.vertices] = chosen.components[component]
     return result
 
 

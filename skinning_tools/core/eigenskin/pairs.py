@@ -31,7 +31,7 @@ def pair_features(
     return first.tied_features(one)[:, centers[:, 0]] * second.tied_features(other)[:, centers[:, 1]]
 
 
-def pair_centers(first: PoseSpace, second: PoseSpace, one: np.ndarray, other: np.ndarray, most: int = 0) -> np.ndarray:
+def pair_centers(first: PoseSpace, second: PoseSpace, one: np.ndarray, other: np.ndarray, most: int) -> np.ndarray:
     """(M, 2) pairs of centers, not counting rest, nearest to rotations ``one`` and ``other`` (E, 4), each once; if
     there are more than ``most``, those far from each other."""
     near = [

@@ -53,7 +53,7 @@ class Parented(Result):
         )
 
 
-def check_parentable(context: bpy.types.Context, targets: Targets, in_pose: bool = False) -> None:
+def check_parentable(context: bpy.types.Context, targets: Targets, in_pose: bool) -> None:
     """Raise BadScene if the objects cannot be parented to bones, as ``parent_to_bones`` does it. Cheap enough for a
     panel."""
     armature = targets.armature
@@ -80,7 +80,7 @@ def check_parentable(context: bpy.types.Context, targets: Targets, in_pose: bool
             )
 
 
-def parent_to_bones(context: bpy.types.Context, targets: Targets, in_pose: bool = False) -> background.Steps:
+def parent_to_bones(context: bpy.types.Context, targets: Targets, in_pose: bool) -> background.Steps:
     """Generator: parent each object to the bone that its surface is nearest to on average; yields (fraction, stage),
     returns a Parented.
 

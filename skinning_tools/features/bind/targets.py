@@ -91,7 +91,7 @@ def _active(context: bpy.types.Context) -> bpy.types.Object:
     return active
 
 
-def armature_for(context: bpy.types.Context, active: bpy.types.Object | None, name: str = "") -> bpy.types.Object:
+def armature_for(context: bpy.types.Context, active: bpy.types.Object | None, name: str) -> bpy.types.Object:
     """The armature named ``name``, else the one that ``find_targets`` finds for the active object."""
     return _named(context, name) if name else _automatic(context, active)
 

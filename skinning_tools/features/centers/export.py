@@ -31,7 +31,7 @@ class ExportRecord:
     to_world: tuple[float, ...]
 
 
-def write_export_attribute(mesh_object: bpy.types.Object, y_up: bool = True) -> int:
+def write_export_attribute(mesh_object: bpy.types.Object, y_up: bool) -> int:
     """Copy the baked centers of a mesh object into the point attribute GLTF_ATTRIBUTE; returns the number of centers.
 
     The exporter does not change such attributes, but it converts the positions of a skinned mesh to world space and,

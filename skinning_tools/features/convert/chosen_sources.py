@@ -21,7 +21,7 @@ from ...core.errors import BadScene
 from . import conversion
 from .clips import check_clip_names
 from .result import check_deletable, delete_result, notes_on_deleting, sources_to_convert
-from .settings import CONVERT, KEEP, REPLACE, ConvertSettings, SkinningConversionSettings, settings_of
+from .settings import CONVERT, REPLACE, ConvertSettings, SkinningConversionSettings, settings_of
 
 # What is to be converted: the settings of a call, or those of the scene.
 Meant = ConvertSettings | SkinningConversionSettings
@@ -68,7 +68,7 @@ def stands_for_source(context: bpy.types.Context, meant: Meant) -> bool:
     return any(ob is not None and has_figures(ob) for ob in objects)
 
 
-def sources_of(objects: Iterable[bpy.types.Object | None], on_result: str = KEEP) -> Chosen:
+def sources_of(objects: Iterable[bpy.types.Object | None], on_result: str) -> Chosen:
     """``chosen_sources`` for these objects only."""
     if on_result == CONVERT:
         return Chosen(tuple(dict.fromkeys(objects)))
@@ -137,7 +137,7 @@ def convert_again(context: bpy.types.Context, active: bpy.types.Object | None, r
 
 
 def convert_chosen(
-    context: bpy.types.Context, chosen: Chosen, settings: ConvertSettings, replace: bool = False
+    context: bpy.types.Context, chosen: Chosen, settings: ConvertSettings, replace: bool
 ) -> background.Steps:
     """Generator: ``conversion.convert`` of the sources; returns its Conversion.
 

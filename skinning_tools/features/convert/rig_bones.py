@@ -53,8 +53,8 @@ def make_bones(
     context: bpy.types.Context,
     armature_object: bpy.types.Object,
     decomposition: "Decomposition",
-    hierarchy: JointHierarchy | None = None,
-    root_bone: bool = False,
+    hierarchy: JointHierarchy | None,
+    root_bone: bool,
 ) -> background.Steps[RigBones]:
     """Generator: make the bones for ``decomposition``; returns RigBones. Yields (fraction, stage).
 

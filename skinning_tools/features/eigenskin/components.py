@@ -105,7 +105,7 @@ def displaced_surface(
     support: str,
     component: int,
     value: float,
-    colors: str = "AMOUNT",
+    colors: str,
 ) -> Surface:
     """The mesh with one component of a support, counted from 0, at ``value``, in the pose of ``matrices`` (P, 3, 4) of
     ``found.bone_names`` in the mesh's space, which ``to_world`` (4, 4) is from.

@@ -192,7 +192,7 @@ class _Planner:
         return found
 
 
-def free_properties(key: bpy.types.Key, network: Network, taken: Sequence[str] = ()) -> dict[str, str]:
+def free_properties(key: bpy.types.Key, network: Network, taken: Sequence[str]) -> dict[str, str]:
     """Unused names for the network's arrays and the ``MODEL`` on the Key data-block, except those in ``taken``."""
     names = {}
     for array in (*network.sizes, MODEL):

@@ -268,7 +268,7 @@ def _read_frames(
 
 
 def _store(
-    skin: Skin, rig: "Rig", readings: list[_Reading], kind: str, source: bpy.types.Object, notes: tuple[str, ...] = ()
+    skin: Skin, rig: "Rig", readings: list[_Reading], kind: str, source: bpy.types.Object, notes: tuple[str, ...]
 ) -> Added:
     """Add all of the examples or none, and remove older ones with the same poses. source: their object."""
     from ...core.deform import skin_frame

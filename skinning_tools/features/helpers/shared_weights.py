@@ -43,7 +43,7 @@ def meshes_to_share(armature: bpy.types.Object) -> list:
     return meshes
 
 
-def shares_taken(armature: bpy.types.Object, touched: list[SharedWeights], notes: Sequence[str] = ()) -> dict:
+def shares_taken(armature: bpy.types.Object, touched: list[SharedWeights], notes: Sequence[str]) -> dict:
     """The arguments of an Added for the meshes whose weights have changed."""
     corrected = [each.mesh_object.name for each in touched if has_eigenskin(each.mesh_object)]
     return {

@@ -98,7 +98,7 @@ def _mesh(context: bpy.types.Context, armature: bpy.types.Object, target: bpy.ty
     raise unmet("SEVERAL_MESHES", armature=armature, names=names_text(selected or deformed))
 
 
-def armature_meant(context: bpy.types.Context, active: bpy.types.Object | None, name: str = "") -> bpy.types.Object:
+def armature_meant(context: bpy.types.Context, active: bpy.types.Object | None, name: str) -> bpy.types.Object:
     """The armature with that name, else ``active`` itself or the selected armature, else the one that deforms it.
 
     Cheap enough for a panel. Raises BadScene.

@@ -71,7 +71,7 @@ def _is_skinned(context: bpy.types.Context, mesh_object: bpy.types.Object) -> bo
 
 
 def targets_of(
-    context: bpy.types.Context, source: bpy.types.Object, meshes: Sequence[bpy.types.Object], mirror: bool = False
+    context: bpy.types.Context, source: bpy.types.Object, meshes: Sequence[bpy.types.Object], mirror: bool
 ) -> Targets:
     """``source`` with all others of ``meshes``, or with itself for mirrored weights. Raises BadScene."""
     check_type(source, "Choose a mesh as Source")

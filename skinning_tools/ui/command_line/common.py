@@ -24,7 +24,7 @@ class UsageError(Exception):
     """The command line has an error."""
 
 
-def open_input(path: Path, run_scripts: bool = False) -> None:
+def open_input(path: Path, run_scripts: bool) -> None:
     """Open a .blend file. run_scripts: run its scripts even if Blender was started without them. Raises BadScene."""
     if not path.is_file():
         raise BadScene(f"There is no file {path}")
