@@ -3,14 +3,23 @@
 
 from ...ui.feature import Feature
 from ...ui.menus import DEFORMATION, POSE
-from . import component_operator, component_panel, component_view, operators, panel, settings, skin_weights
+from . import (
+    component_operator,
+    component_panel,
+    component_view,
+    example_operators,
+    operators,
+    panel,
+    settings,
+    skin_weights,
+)
 from .command import COMMANDS
 
 FEATURE = Feature(
     group="EigenSkin",
     guide="eigenskin.md",
     settings=(settings, component_view),
-    operators=(operators, skin_weights, component_operator),
+    operators=(example_operators, operators, skin_weights, component_operator),
     panels=(panel, component_panel),
     commands=COMMANDS,
     menus={
