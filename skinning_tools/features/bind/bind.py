@@ -2,8 +2,8 @@
 """Bind meshes to an armature: from their rest shape and its bones at rest to vertex groups and an Armature modifier."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -66,15 +66,16 @@ class BindRecord:
     moved: tuple[float, ...] = ()
 
     def figures(self) -> list[Figure]:
-        return _figures(
-            self.vertex_count,
-            self.kept_count,
-            self.bone_count,
-            self.influences,
-            self.left_out,
-            self.idle,
-            self.moved,
-        )
+        most = f"up to {counted(self.influences, 'bone')} a vertex"
+        return [
+            Figure("Vertices bound", self.vertex_count),
+            Figure("Vertices kept", self.kept_count, if_any=True),
+            Figure("Bones", self.bone_count),
+            Figure("Bones a vertex", self.influences, "up to {}", line=most),
+            Figure("Bones left out", list(self.left_out), if_any=True),
+            Figure("Bones without weights", list(self.idle), if_any=True),
+            *([Figure("Largest movement in the pose", max(self.moved), "{:.3g}", length=True)] if self.moved else []),
+        ]
 
 
 @dataclass(frozen=True)
@@ -90,41 +91,21 @@ class Bound(Result):
     seconds: float
 
     def figures(self) -> list[Figure]:
-        records = self.records.values()
+        records = list(self.records.values())
+        together = replace(
+            records[0],
+            vertex_count=sum(record.vertex_count for record in records),
+            kept_count=sum(record.kept_count for record in records),
+            bone_count=self.bone_count,
+            influences=max(record.influences for record in records),
+            moved=tuple(distance for record in records for distance in record.moved),
+        )
         return [
             Figure("Object", list(self.records)),
             Figure("Armature", self.armature_name, line=""),
-            *_figures(
-                sum(record.vertex_count for record in records),
-                sum(record.kept_count for record in records),
-                self.bone_count,
-                max(record.influences for record in records),
-                *next((record.left_out, record.idle) for record in records),
-                tuple(distance for record in records for distance in record.moved),
-            ),
+            *together.figures(),
             Figure("Nothing to bind", list(self.complete), if_any=True),
         ]
-
-
-def _figures(
-    vertex_count: int,
-    kept_count: int,
-    bone_count: int,
-    influences: int,
-    left_out: Sequence[str],
-    idle: Sequence[str],
-    moved: Sequence[float],
-) -> list[Figure]:
-    """What the panel tells of one mesh, and the report of all that were bound together."""
-    return [
-        Figure("Vertices bound", vertex_count),
-        Figure("Vertices kept", kept_count, if_any=True),
-        Figure("Bones", bone_count),
-        Figure("Bones a vertex", influences, "up to {}", line=f"up to {counted(influences, 'bone')} a vertex"),
-        Figure("Bones left out", list(left_out), if_any=True),
-        Figure("Bones without weights", list(idle), if_any=True),
-        *([Figure("Largest movement in the pose", max(moved), "{:.3g}", length=True)] if moved else []),
-    ]
 
 
 def check_bindable(
@@ -208,49 +189,57 @@ def _stored(
 ) -> Bound:
     """Write what was ``_computed``. seen: the ``seen_positions`` before; begin: when the binding began."""
     meshes = [mesh for task in tasks for mesh in task.meshes]
+    every = [*meshes, *complete]
+    fits: Sequence[PosedBinding | None] = posed or [None] * len(every)
     notes = [note for task in tasks for note in task.notes]
     used: dict[str, set[str]] = {}
-    for index, (mesh, (bones, weights)) in enumerate(zip(meshes, found, strict=True)):
+    for mesh, (bones, weights), fitted in zip(meshes, found, fits, strict=False):
         own = [*mesh.notes, *attach(mesh.object, targets.armature)]
         _write(mesh, targets.armature, bones, weights)
-        if posed:
-            write_rest(mesh.object, posed[index].to_rest)
-            own += [mended_note(posed[index].mended)] if len(posed[index].mended) else []
+        if fitted is not None:
+            write_rest(mesh.object, fitted.to_rest)
+            own += [mended_note(fitted.mended)] if len(fitted.mended) else []
             own += stretch_notes(mesh.object, mesh.stand)
         notes += [f"{mesh.object.name}: {note}" if len(meshes) > 1 else note for note in own]
         used[mesh.object.name] = {mesh.before.names[bone] for bone in np.unique(bones[weights > 0])}
-    moving = set().union(*used.values())
-    left_out = tuple(dict.fromkeys(name for task in tasks for name in task.left_out if name not in moving))
-    free = dict.fromkeys(name for task in tasks for name in task.free)
-    idle = tuple(name for name in free if name not in moving and name not in left_out)
-    for mesh in complete:
+    for mesh, fitted in zip(complete, fits[len(meshes) :], strict=True):
         count = len(mesh.fresh)
         notes.append(f"{mesh.object.name}: all {count:,} vertices have weights and keep them")
         notes += [f"{mesh.object.name}: {note}" for note in attach(mesh.object, targets.armature)]
-    stood = [mesh for mesh in (*meshes, *complete) if mesh.stand is not None]
-    for mesh, fitted in zip(complete, posed[len(meshes) :], strict=bool(posed)):
-        write_rest(mesh.object, fitted.to_rest)
-    moved, unmeasured = movements_since(context, seen, [mesh.object for mesh in stood])
-    notes += unmeasured
+        if fitted is not None:
+            write_rest(mesh.object, fitted.to_rest)
+    moved, unmeasured = movements_since(context, seen, [mesh.object for mesh in every if mesh.stand is not None])
+    moving = set().union(*used.values())
+    left_out = _idle((name for task in tasks for name in task.left_out), moving)
+    idle = _idle((name for task in tasks for name in task.free), moving.union(left_out))
     records = {}
     for index, (mesh, (_, weights)) in enumerate(zip(meshes, found, strict=True)):
-        count = int(mesh.fresh.sum())
-        records[mesh.object.name] = BindRecord(
+        name, count = mesh.object.name, int(mesh.fresh.sum())
+        records[name] = BindRecord(
             targets.armature.name,
             settings.method,
             count,
             len(mesh.fresh) - count,
-            len(used[mesh.object.name]),
+            len(used[name]),
             int((weights > 0).sum(axis=1).max()),
             time.perf_counter() - begin,
             left_out,
             idle,
             tuple(moved[index : index + 1]),
         )
-    for mesh in meshes:
-        write_record(mesh.object, RECORD, records[mesh.object.name])
-    names = tuple(mesh.object.name for mesh in complete)
-    return Bound(targets.armature.name, records, names, len(moving), tuple(notes), time.perf_counter() - begin)
+        write_record(mesh.object, RECORD, records[name])
+    return Bound(
+        targets.armature.name,
+        records,
+        tuple(mesh.object.name for mesh in complete),
+        len(moving),
+        (*notes, *unmeasured),
+        time.perf_counter() - begin,
+    )
+
+
+def _idle(names: Iterable[str], busy: Collection[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name not in busy))
 
 
 def _computed(
