@@ -60,6 +60,24 @@ class SidebarPanel:
             cls.poll = classmethod(look_ups.shares(vars(cls)["poll"].__func__))  # type: ignore[method-assign, assignment]
 
 
+class ListRows:
+    """Mix-in of a UIList whose rows ``draw_row(layout, data, item)`` draws."""
+
+    draw_row: Callable
+
+    def draw_item(
+        self,
+        context: bpy.types.Context,
+        layout: bpy.types.UILayout,
+        data: bpy.types.bpy_struct,
+        item: bpy.types.bpy_struct,
+        icon: int,
+        active_data: bpy.types.bpy_struct,
+        active_property: str,
+    ) -> None:
+        self.draw_row(layout, data, item)
+
+
 def works_on_selection(context: bpy.types.Context) -> bool:
     """Whether the active or a selected object is of a type that panels work on."""
     active = active_object(context)

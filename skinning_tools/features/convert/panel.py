@@ -18,6 +18,7 @@ from ...blender.visibility import make_active
 from ...blender.wording import sentence
 from ...ui.compare import draw_shown
 from ...ui.drawing import (
+    ListRows,
     SidebarPanel,
     draw_failure,
     draw_frame_range,
@@ -231,21 +232,12 @@ def draw_curve(layout: bpy.types.UILayout, rows: list[tuple[str, float, str, boo
         split.progress(factor=length, text=text)
 
 
-class SKINNING_UL_conversions(bpy.types.UIList):
+class SKINNING_UL_conversions(ListRows, bpy.types.UIList):
     """The objects of the file that represent a conversion"""
 
     bl_idname = "SKINNING_UL_conversions"
 
-    def draw_item(
-        self,
-        context: bpy.types.Context,
-        layout: bpy.types.UILayout,
-        data: bpy.types.bpy_struct,
-        item: bpy.types.bpy_struct,
-        icon: int,
-        active_data: bpy.types.bpy_struct,
-        active_property: str,
-    ) -> None:
+    def draw_row(self, layout: bpy.types.UILayout, data: bpy.types.bpy_struct, item: bpy.types.bpy_struct) -> None:
         figures = item[REPORT_PROPERTY]
         columns = layout.row()
         columns.active = item.visible_get()

@@ -11,6 +11,7 @@ from ...blender.control_points import SKIN_TYPES
 from ...blender.job_checks import reason_not_to_work
 from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
 from ...ui.drawing import (
+    ListRows,
     SidebarPanel,
     draw_failure,
     draw_figures,
@@ -28,19 +29,8 @@ from .rigid_parts import check_partitionable, partition_figures
 from .settings import PRESETS, PartitionSettings
 
 
-class SKINNING_UL_rogue_weights(bpy.types.UIList):
-    def draw_item(
-        self,
-        context: bpy.types.Context,
-        layout: bpy.types.UILayout,
-        data: bpy.types.bpy_struct,
-        item: bpy.types.bpy_struct,
-        icon: int,
-        active_data: bpy.types.bpy_struct,
-        active_property: str,
-        index: int = 0,
-        flt_flag: int = 0,
-    ) -> None:
+class SKINNING_UL_rogue_weights(ListRows, bpy.types.UIList):
+    def draw_row(self, layout: bpy.types.UILayout, data: bpy.types.bpy_struct, item: bpy.types.bpy_struct) -> None:
         group = data.id_data.vertex_groups.get(item.bone)
         locked = group is not None and group.lock_weight
         # Bone names need the space.

@@ -7,7 +7,7 @@ from ...blender.active_vertex import active_vertex
 from ...blender.character import character_of, target_mesh
 from ...blender.job_checks import reason_not_to_work
 from ...blender.translation import translated
-from ...ui.drawing import SidebarPanel, draw_mesh, draw_text
+from ...ui.drawing import ListRows, SidebarPanel, draw_mesh, draw_text
 from ...ui.groups import WEIGHTS
 from . import weight_view
 
@@ -15,19 +15,8 @@ BUTTONS = (("BONES", "Bones"), ("COUNT", "Influences"))
 _LIST_ROWS = 6
 
 
-class SKINNING_UL_shown_bones(bpy.types.UIList):
-    def draw_item(
-        self,
-        context: bpy.types.Context,
-        layout: bpy.types.UILayout,
-        data: bpy.types.bpy_struct,
-        item: bpy.types.bpy_struct,
-        icon: int,
-        active_data: bpy.types.bpy_struct,
-        active_property: str,
-        index: int = 0,
-        flt_flag: int = 0,
-    ) -> None:
+class SKINNING_UL_shown_bones(ListRows, bpy.types.UIList):
+    def draw_row(self, layout: bpy.types.UILayout, data: bpy.types.bpy_struct, item: bpy.types.bpy_struct) -> None:
         row = layout.row(align=True)
         row.use_property_split = False
         _draw_swatch(row, item)
