@@ -96,8 +96,8 @@ def bake_deformers(context: bpy.types.Context, active: bpy.types.Object | None, 
     with put_back_on_failure(context, [mesh], subject.armature):
         _write(context, subject, solution, record)
     torn = seam_notes(mesh, (shape[subject.place] for shape in poses.frames))
-    remarks = (*_remarks(subject, record, settings), *torn, *poses.notes, *notes_on_users(mesh))
-    return BakedDeformers(mesh.name, len(solution.rows), record, remarks, time.perf_counter() - begin)
+    notes = (*_notes(subject, record, settings), *torn, *poses.notes, *notes_on_users(mesh))
+    return BakedDeformers(mesh.name, len(solution.rows), record, notes, time.perf_counter() - begin)
 
 
 def _imitation(
@@ -157,16 +157,16 @@ def _write(context: bpy.types.Context, subject: Subject, solution: _Solution, re
     mesh.data.update()
 
 
-def _remarks(subject: Subject, record: BakeFigures, settings: DeformerSettings) -> list[str]:
-    remarks = [f"{record.what} off, earlier weights kept for Restore Weights"]
+def _notes(subject: Subject, record: BakeFigures, settings: DeformerSettings) -> list[str]:
+    notes = [f"{record.what} off, earlier weights kept for Restore Weights"]
     if record.imitated < _LITTLE:
-        remarks.insert(0, "almost nothing is imitated: use Restore Weights, or add helper bones")
+        notes.insert(0, "almost nothing is imitated: use Restore Weights, or add helper bones")
     unbound = int(np.count_nonzero(~subject.weights.bound))
     if unbound:
-        remarks.append(f"{vertices_text(unbound)} without weights stay so")
+        notes.append(f"{vertices_text(unbound)} without weights stay so")
     if record.helpers < settings.helper_bones:
-        remarks.append(f"{settings.helper_bones - record.helpers} more helper bones would not help")
-    return remarks
+        notes.append(f"{settings.helper_bones - record.helpers} more helper bones would not help")
+    return notes
 
 
 def _check_effect(subject: Subject, poses: Poses) -> None:

@@ -46,12 +46,8 @@ class BakedDeformers(Result):
     object_name: str
     vertex_count: int
     record: BakeFigures
-    remarks: tuple[str, ...]
+    notes: tuple[str, ...]
     seconds: float
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.remarks
 
     def figures(self) -> list[Figure]:
         done = f"weights of {vertices_text(self.vertex_count)}"

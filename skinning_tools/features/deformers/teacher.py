@@ -124,6 +124,26 @@ def switch_on(mesh_object: bpy.types.Object, switches: Switches) -> list[str]:
     return again
 
 
+def _deforming_after(mesh_object: bpy.types.Object, first: bpy.types.Modifier | None) -> list[str]:
+    """The names of the modifiers below ``first`` that deform the mesh. Raises BadMesh if one between them changes the
+    vertices."""
+    names, between = [], ""
+    place = mesh_object.modifiers.find(first.name) if first is not None else -1
+    for modifier in mesh_object.modifiers[place + 1 :]:
+        if not modifier.show_viewport:
+            continue
+        if modifier.type in _OTHER_VERTICES:
+            between = between or modifier.name
+        elif modifier.type in _DEFORMING:
+            if between:
+                raise BadMesh(
+                    f'The modifier "{between}" of {object_label(mesh_object)} changes its vertices before '
+                    f'"{modifier.name}" deforms them. Move "{between}" below it, or disable it in the viewport'
+                )
+            names.append(modifier.name)
+    return names
+
+
 def teacher_of(context: bpy.types.Context, mesh_object: bpy.types.Object) -> Teacher:
     """What deforms the mesh beside the weights of its armature. Cheap enough for a panel.
 
@@ -145,20 +165,8 @@ def teacher_of(context: bpy.types.Context, mesh_object: bpy.types.Object) -> Tea
     if own is not None and not own.show_viewport and not centers:
         raise unmet("MODIFIER_DISABLED", modifier=own.name, object=mesh_object)
     first: bpy.types.Modifier | None = native if centers else own
-    place = mesh_object.modifiers.find(first.name) if first is not None else -1
-    names, between = [first.name] if centers and first is not None else [], ""
-    for modifier in mesh_object.modifiers[place + 1 :]:
-        if not modifier.show_viewport:
-            continue
-        if modifier.type in _OTHER_VERTICES:
-            between = between or modifier.name
-        elif modifier.type in _DEFORMING:
-            if between:
-                raise BadMesh(
-                    f'The modifier "{between}" of {object_label(mesh_object)} changes its vertices before '
-                    f'"{modifier.name}" deforms them. Move "{between}" below it, or disable it in the viewport'
-                )
-            names.append(modifier.name)
+    names = [first.name] if centers and first is not None else []
+    names += _deforming_after(mesh_object, first)
     preserves = own is not None and own.use_deform_preserve_volume and not centers
     if not names and not preserves:
         raise BadScene(

@@ -43,12 +43,8 @@ class TrainingSet(Result):
     vertex_count: int
     shrunk: int
     path: Path
-    remarks: tuple[str, ...]
+    notes: tuple[str, ...]
     seconds: float
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.remarks
 
     def figures(self) -> list[Figure]:
         return [
