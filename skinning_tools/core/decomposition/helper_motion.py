@@ -9,10 +9,10 @@ from ..dense import one_blas_thread, product
 from ..progress import Progress, checkpoint, ignore, span
 from . import rigid
 from .bone_model import homogeneous
-from .partial_transforms import checked_skin, reduced_equations, skin_equations
+from .partial_transforms import checked_skin, skin_equations
 from .reduction import AnimationMatrix
 from .sweeps import vertex_blocks
-from .transforms import NormalEquations, from_rows, to_rows
+from .transforms import NormalEquations, from_rows, reduced_equations, to_rows
 
 # Beside the total error, this share of the weighted distance between each helper's own prediction and the target
 # counts: else helpers of small weight would leap far. A helper of weight w that corrects an error δ would move by δ /

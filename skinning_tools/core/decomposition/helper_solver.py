@@ -24,9 +24,9 @@ from .bone_model import BoneModel, monomials
 from .helper_motion import HOLD, NEARNESS, add_near, keep_near
 from .helper_targets import LEAST_BUDGET, HelperTargets
 from .partial import Given, WeightProblem
-from .partial_transforms import reduced_equations, skin_equations
+from .partial_transforms import skin_equations
 from .sweeps import vertex_blocks
-from .transforms import NormalEquations, from_rows, to_rows
+from .transforms import NormalEquations, from_rows, reduced_equations, to_rows
 from .vertex_step import Pull, best_shares, predictions_gram
 
 _STAGE = "Helper bones"

@@ -3,7 +3,7 @@
 
 ``solve_posable`` limits weights alone. In ``solve_jointed``, a bone j turns about its joint h_j, which its parent
 carries: M_j v = B_j (v − h_j) + M_parent h_j. Three steps lower the same error in turn. The rotations, and the motion
-of the roots, for given joints and weights: see partial_transforms. The joints for given rotations: the translations t_j
+of the roots, for given joints and weights: see jointed_bones. The joints for given rotations: the translations t_j
 = t_parent + (B_parent − B_j) h_j are linear in all joints, so that they are one system of 3P unknowns, with sums over
 the frames alone. Weights and rest pose for given motion: as in any solve, within the limits of posing.
 """

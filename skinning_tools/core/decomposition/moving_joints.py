@@ -6,7 +6,7 @@ import numpy as np
 from ..bone_order import parents_first
 from ..dense import product
 from ..skeleton_symmetry import symmetric_joints
-from .partial_transforms import JointedBones
+from .jointed_bones import JointedBones
 from .transforms import NormalEquations, to_rows
 
 # Radians (root mean square): joints stay near where they were found along directions in which bones turn less than

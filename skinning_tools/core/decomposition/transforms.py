@@ -175,3 +175,13 @@ def from_rows(rows: np.ndarray) -> np.ndarray:
     """Tᵀ (4P, 3F) as bone matrices (F, P, 3, 4)."""
     bones, frames = len(rows) // 4, rows.shape[1] // 3
     return np.ascontiguousarray(rows.reshape(bones, 4, frames, 3).transpose(2, 0, 3, 1))
+
+
+def reduced_equations(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> NormalEquations:
+    """The equations of the ``free`` bones alone, the others moving as ``start`` (F, P, 3, 4) has them."""
+    chosen = np.repeat(free, 4)
+    part = NormalEquations(int(free.sum()), equations.products.shape[1])
+    part.moments = np.ascontiguousarray(equations.moments[np.ix_(chosen, chosen)])
+    explained = product(np.ascontiguousarray(equations.moments[np.ix_(chosen, ~chosen)]), to_rows(start)[~chosen])
+    part.products = equations.products[chosen] - explained
+    return part
