@@ -5,6 +5,7 @@ import bpy
 import numpy as np
 
 from skinning_tools.blender.skin_reader import rest_positions
+from skinning_tools.core.geometry import diagonal, transform_points
 from tests.blender import moving_meshes
 from tests.blender.partial_scenes import select
 from tests.core.skinned_shapes import chain_weights, cuboid
@@ -28,17 +29,13 @@ def bending_bar(joints):
     rest, triangles = cuboid()
     bones, weights = chain_weights(rest[:, 0], joints[1:], reach=0.1)
     ob = moving_meshes.add_object("Arm", rest, triangles.tolist())
-    ob.shape_key_add(name="Basis")
-    for frame in FRAMES:
-        moved, place = np.zeros_like(rest), np.eye(4)
+    frames = np.zeros((len(FRAMES), *rest.shape))
+    for moved, frame in zip(frames, FRAMES, strict=True):
+        place = np.eye(4)
         for bone in range(len(joints)):
             place = place @ turn_about_joint(bone, frame, joints)
-            moved += weights[:, bones[0] == bone] * (rest @ place[:3, :3].T + place[:3, 3])
-        key = ob.shape_key_add(name=f"frame {frame}")
-        key.data.foreach_set("co", moved.ravel())
-        for time, value in ((frame - 1, 0), (frame, 1), (frame + 1, 0)):
-            key.value = value
-            key.keyframe_insert("value", frame=time)
+            moved += weights[:, bones[0] == bone] * transform_points(rest, place)
+    moving_meshes.key_each_frame(ob, frames, FRAMES[0])
     return ob
 
 
@@ -50,4 +47,4 @@ def convert(ob, **given):
 
 
 def size_of(ob):
-    return np.linalg.norm(np.ptp(rest_positions(ob.data), axis=0))
+    return diagonal(rest_positions(ob.data))

@@ -74,6 +74,17 @@ def add_waving_keys(ob: bpy.types.Object) -> None:
             key.keyframe_insert("value", frame=frame)
 
 
+def key_each_frame(ob: bpy.types.Object, frames: np.ndarray, first: int) -> None:
+    """Give the object one relative shape key for each of the ``frames``, keyed to 1 on its frame alone."""
+    ob.shape_key_add(name="Basis")
+    for number, positions in enumerate(frames, start=first):
+        key = ob.shape_key_add(name=f"Frame {number}")
+        key.points.foreach_set("co", positions.ravel())
+        for frame, value in ((number - 1, 0.0), (number, 1.0), (number + 1, 0.0)):
+            key.value = value
+            key.keyframe_insert("value", frame=frame)
+
+
 def twisting_bar(name: str = "Bar") -> bpy.types.Object:
     """A grid that a keyed Simple Deform modifier twists: no shape keys, so read through the evaluated mesh."""
     ob = add_object(name, *grid())

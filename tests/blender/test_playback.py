@@ -25,15 +25,8 @@ def horse(shared_data):
 
 
 def shape_key_object(frames, triangles) -> bpy.types.Object:
-    """One relative key per frame, each keyed to 1 on its frame alone."""
     ob = moving_meshes.add_object("Horse", frames[0], triangles.tolist())
-    ob.shape_key_add(name="Basis")
-    for number, positions in enumerate(frames[1:], start=2):
-        key = ob.shape_key_add(name=f"Frame {number}")
-        key.points.foreach_set("co", positions.ravel())
-        for frame, value in ((number - 1, 0.0), (number, 1.0), (number + 1, 0.0)):
-            key.value = value
-            key.keyframe_insert("value", frame=frame)
+    moving_meshes.key_each_frame(ob, frames[1:], 2)
     return ob
 
 
