@@ -64,8 +64,8 @@ def with_closer_surface(
     allowed, most = (1.0 + _ALLOWED * surface) ** 2 * squared, (1.0 + _ALLOWED_LARGEST) * largest
     copies.most = largest
     best, least, unchanged = (rows, state), copies.angle(), True
-    if not copies.edge_count or least == 0:
-        # Loose vertices and wires have no normals; or all are as in the animation.
+    if least == 0:
+        # All normals are as in the animation, or there are none, as of loose vertices and wires.
         return rows, state, squared + full * copies.turned(), True
     follower = kind.toward(copies)
     for number in range(_SWEEPS):
@@ -114,10 +114,6 @@ class _Copies:
         self._shown = np.zeros((count, len(self._looked_at), 3))
         # The errors, their copies, and the errors that the skin is to have.
         self._errors, self._copies, self._goals = (np.zeros((count, frames, 3), np.float32) for _ in range(3))
-
-    @property
-    def edge_count(self) -> int:
-        return len(self._roots)
 
     def rows(self, part: slice | np.ndarray) -> np.ndarray:
         """(n, 3F) what the vertices ``part`` are fitted to."""
