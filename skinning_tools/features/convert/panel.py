@@ -10,7 +10,7 @@ from bpy.props import IntProperty
 
 from ...blender import background, error_display
 from ...blender.conversion_figures import REPORT_PROPERTY, has_figures
-from ...blender.conversions import conversions, index_of_conversion, places_of_conversions, result_of
+from ...blender.conversions import Result, conversions, index_of_conversion, places_of_conversions, result_of
 from ...blender.figures import rows_of_panel
 from ...blender.job_checks import active_object
 from ...blender.translation import translated
@@ -103,25 +103,7 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         draw_rows(layout, rows_of_panel(figures_of_record(figures)))
         for note in figures.get("notes", ()):
             draw_text(layout, context, sentence(note), "INFO")
-        parts, clips = errors_of_objects(figures), errors_of_clips(figures)
-        curve, worst = curve_rows(figures), worst_frame(figures)
-        if parts and (body := _section(layout, "parts", "E_RMS of the Objects")) is not None:
-            draw_rows(body, [(part.group[1], part.text) for part in parts if part.group])
-        if clips and (body := _section(layout, "clips", "E_RMS of the Clips")) is not None:
-            draw_rows(body, [(clip.group[1], clip.text) for clip in clips if clip.group])
-        if curve and (body := _section(layout, "curve", "Error over Bones")) is not None:
-            draw_curve(body, curve)
-        if worst is not None and (body := _section(layout, "frames", "Error over Time")) is not None:
-            draw_error_plot(body, figures)
-            body.operator(
-                "skinning.show_worst_frame",
-                text=", ".join([translated(f"Go to Worst Frame, {worst:g}"), *worst_clip(figures)]),
-                icon="TIME",
-                depress=marked(context, result) is not None,
-            )
-        history = list(figures.get("history", ()))
-        if len(history) > 1 and (body := _section(layout, "history", "Error over Sweeps", closed=True)) is not None:
-            draw_sweeps_plot(body, history)
+        _draw_errors(layout, context, result)
         text = translated(f"Time: {sum(figures['seconds'].values()):.1f} s")
         if (body := _section(layout, "time", text, closed=True)) is not None:
             draw_rows(body, [(name.title(), f"{value:.2f} s") for name, value in figures["seconds"].items()])
@@ -143,6 +125,30 @@ class SKINNING_PT_conversion_result(SidebarPanel, bpy.types.Panel):
         layout.operator(
             "skinning.show_error", text="Hide Error" if shown else "Show Error", icon="COLOR", depress=shown
         )
+
+
+def _draw_errors(layout: bpy.types.UILayout, context: bpy.types.Context, result: Result) -> None:
+    """Collapsible sections: the error by objects, clips, bone counts, frames and sweeps."""
+    figures = result.figures
+    parts, clips = errors_of_objects(figures), errors_of_clips(figures)
+    curve, worst = curve_rows(figures), worst_frame(figures)
+    if parts and (body := _section(layout, "parts", "E_RMS of the Objects")) is not None:
+        draw_rows(body, [(part.group[1], part.text) for part in parts if part.group])
+    if clips and (body := _section(layout, "clips", "E_RMS of the Clips")) is not None:
+        draw_rows(body, [(clip.group[1], clip.text) for clip in clips if clip.group])
+    if curve and (body := _section(layout, "curve", "Error over Bones")) is not None:
+        draw_curve(body, curve)
+    if worst is not None and (body := _section(layout, "frames", "Error over Time")) is not None:
+        draw_error_plot(body, figures)
+        body.operator(
+            "skinning.show_worst_frame",
+            text=", ".join([translated(f"Go to Worst Frame, {worst:g}"), *worst_clip(figures)]),
+            icon="TIME",
+            depress=marked(context, result) is not None,
+        )
+    history = list(figures.get("history", ()))
+    if len(history) > 1 and (body := _section(layout, "history", "Error over Sweeps", closed=True)) is not None:
+        draw_sweeps_plot(body, history)
 
 
 def draw_settings(layout: bpy.types.UILayout, scene: bpy.types.Scene, source: bpy.types.Object | None) -> None:
