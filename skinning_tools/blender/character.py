@@ -78,26 +78,28 @@ def meshes_meant(context: bpy.types.Context, active: bpy.types.Object | None) ->
     the visible ones. Otherwise the one mesh that ``mesh_meant`` finds. Of objects that share a mesh, the first. Cheap
     enough for a panel. Raises BadScene like ``mesh_meant`` if there is none.
     """
-    first, view_layer = active, context.view_layer
+    view_layer = context.view_layer
     if active is not None and active.type == "ARMATURE" and chosen_mesh(context, active) is None:
         meshes = meshes_of(active, view_layer)
-        selected = [ob for ob in meshes if ob.select_get(view_layer=view_layer)]
-        found = selected or [ob for ob in meshes if ob.visible_get(view_layer=view_layer)]
+        found = [ob for ob in meshes if ob.select_get(view_layer=view_layer)]
+        found = found or [ob for ob in meshes if ob.visible_get(view_layer=view_layer)]
         if not found:
             return [mesh_meant(context, active)]  # type: ignore[list-item]
-        first = found[0]
     else:
         first = mesh_meant(context, active)
         if first is None or first.type != "MESH":
             return [first]  # type: ignore[list-item] # for the check on its type
-        found = [first]
-        # Where a caller names another mesh as the active one, the selection does not belong to it.
-        chosen = first == view_layer.objects.active and first.select_get(view_layer=view_layer)
-        if chosen and first.mode == "OBJECT":
-            armature = armature_of(first)
-            of_armature = meshes_of(armature, view_layer) if armature is not None else []
-            found += [ob for ob in of_armature if ob != first and ob.select_get(view_layer=view_layer)]
+        found = [first, *_selected_beside(view_layer, first)]
     return list({ob.data: ob for ob in reversed(found)}.values())[::-1]
+
+
+def _selected_beside(view_layer: bpy.types.ViewLayer, first: bpy.types.Object) -> list[bpy.types.Object]:
+    """The other selected meshes of the armature of ``first``, if that is selected itself, and active in Object Mode."""
+    # Where a caller names another mesh as the active one, the selection does not belong to it.
+    chosen = first == view_layer.objects.active and first.select_get(view_layer=view_layer)
+    armature = armature_of(first) if chosen and first.mode == "OBJECT" else None
+    others = meshes_of(armature, view_layer) if armature is not None else []
+    return [ob for ob in others if ob != first and ob.select_get(view_layer=view_layer)]
 
 
 def on_meshes_meant(function: Callable) -> Callable:
