@@ -13,7 +13,7 @@ from ...core.errors import BadAnimation, BadMesh
 from ...core.geometry import transform_points
 from ...core.memory import check_available
 from ..attributes import read_attribute, remove_attributes, write_attribute
-from ..data_blocks import is_alive
+from ..data_blocks import is_alive, remove_living
 from ..object_checks import (
     cache_stamps,
     check_cache_content,
@@ -30,7 +30,7 @@ from .omissions import Omission, Omissions
 from .own_traces import remove_from_mesh
 from .several_sources import check_sources, move_mesh, sources_label, to_space_of
 from .shape_key_reader import ShapeKeyValues, read_shape_keys, shape_key_values
-from .simulations import forget_skipped_frames, simulation_start
+from .simulations import frames_to_play
 
 POSITION_BYTES = 3 * np.dtype(np.float32).itemsize
 # Describes the source's motion, not the result's: renderers use it for motion blur.
@@ -129,7 +129,7 @@ def _read_keys(keys: ShapeKeyValues, numbers: range, watch: Omissions) -> Genera
         check_finite(positions, str(number), object_label(mesh_object))
     with ExitStack() as undo:
         mesh = bpy.data.meshes.new_from_object(mesh_object)
-        undo.callback(_remove_mesh, mesh)
+        undo.callback(remove_living, [mesh])
         _make_independent(mesh_object, mesh)
         write_attribute(mesh, "position", "FLOAT_VECTOR", frames[0])
         mesh.update()
@@ -147,13 +147,7 @@ def _read_evaluated(
     stamps: list[dict],
     watch: Omissions,
 ) -> Generator[float, None, SourceAnimation]:
-    starts = [simulation_start(scene, view_layer, ob) for ob in objects]
-    simulation = min((start for start in starts if start is not None), default=None)
-    # A simulation is correct only if every frame since its start has been played in order.
-    steps = numbers if simulation is None else range(min(simulation, numbers[0]), numbers[-1] + 1)
-    if simulation is not None:
-        for ob in objects:
-            forget_skipped_frames(ob)
+    steps = frames_to_play(scene, view_layer, objects, numbers)
     label = sources_label(objects)
     vertex_count = sum(len(ob.evaluated_get(view_layer.depsgraph).data.vertices) for ob in objects)
     _check_memory(label, len(numbers), vertex_count)
@@ -177,7 +171,7 @@ def _read_evaluated(
                 _read_positions(parts, evaluated, number, frames[row])
                 row += 1
             yield (done + 1) / len(steps)
-        method = "Evaluated mesh" if simulation is None else f"Evaluated mesh, simulated from frame {steps[0]}"
+        method = "Evaluated mesh" if steps is numbers else f"Evaluated mesh, simulated from frame {steps[0]}"
         assert frames is not None
         source = _source(parts, frames, numbers, method, watch.finish())
         undo.pop_all()
@@ -196,7 +190,7 @@ def _copies(
     for ob, each in zip(objects, evaluated, strict=True):
         to_first = to_space_of(evaluated[0], each, number)
         mesh = _evaluated_copy(each, depsgraph)
-        undo.callback(_remove_mesh, mesh)
+        undo.callback(remove_living, [mesh])
         _make_independent(ob, mesh)
         if to_first is not None:
             move_mesh(mesh, to_first)
@@ -307,8 +301,3 @@ def _source(
     label = sources_label([part.object for part in parts])
     animation = Animation(frames, triangles, np.array(numbers, dtype=np.float64), label)
     return SourceAnimation(first.object, animation, method, first.mesh, tuple(others), omissions)
-
-
-def _remove_mesh(mesh: bpy.types.Mesh) -> None:
-    if is_alive(mesh):
-        bpy.data.meshes.remove(mesh)

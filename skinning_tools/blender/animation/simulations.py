@@ -3,7 +3,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,22 @@ def simulation_start(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, ob
         return None
     starts = [start for entry in {*view_layer.objects, *objects} for start in _starts(scene, entry)]
     return min(starts)
+
+
+def frames_to_play(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object], numbers: Sequence[int]
+) -> Sequence[int]:
+    """The frames to set in order, so that the ``objects`` are right at ``numbers``: these alone or, where shapes depend
+    on a simulation, all since its start.
+
+    Invalidates caches in which the user skipped frames. Needs an up-to-date depsgraph.
+    """
+    starts = [start for ob in objects if (start := simulation_start(scene, view_layer, ob)) is not None]
+    if not starts:
+        return numbers
+    for ob in objects:
+        _forget_skipped_frames(ob)
+    return range(min(*starts, numbers[0]), numbers[-1] + 1)
 
 
 def acting_on(view_layer: bpy.types.ViewLayer, objects: Iterable[bpy.types.Object]) -> list:
@@ -47,7 +63,7 @@ def own_simulation_start(scene: bpy.types.Scene, ob: bpy.types.Object) -> int | 
     return min(_starts(scene, ob), default=None)
 
 
-def forget_skipped_frames(ob: bpy.types.Object) -> None:
+def _forget_skipped_frames(ob: bpy.types.Object) -> None:
     """Invalidate the caches of ``ob`` and its dependencies in which the user skipped frames.
 
     Blender keeps the guesses it made while the timeline was scrubbed, and shows them instead of the simulation. Takes

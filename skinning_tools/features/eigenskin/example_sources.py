@@ -2,7 +2,7 @@
 """Adding examples to an EigenSkin: the current pose, or frames."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from ...blender import background
 from ...blender.animation.frame_guard import frame_kept
 from ...blender.animation.frame_range import frame_range
 from ...blender.animation.omissions import Omissions, texts_of
-from ...blender.animation.simulations import forget_skipped_frames, simulation_start
+from ...blender.animation.simulations import frames_to_play
 from ...blender.bodies import stretch_of
 from ...blender.character import character_of
 from ...blender.lengths import length_text
@@ -331,11 +331,7 @@ def _played(
 ) -> Iterator[tuple[int, float]]:
     """Set the scene to each of the frames, or if there is a simulation, to all frames from its start; yields the
     frame and the fraction done, and restores the scene's frame at the end."""
-    start = simulation_start(scene, view_layer, source)
-    steps: Sequence[int] = numbers
-    if start is not None:
-        steps = range(min(start, numbers[0]), numbers[-1] + 1)
-        forget_skipped_frames(source)
+    steps = frames_to_play(scene, view_layer, [source], numbers)
     with frame_kept(scene):
         for done, number in enumerate(steps):
             scene.frame_set(number)
