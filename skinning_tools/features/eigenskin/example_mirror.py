@@ -77,9 +77,9 @@ def mirror_examples(context: bpy.types.Context, active: bpy.types.Object | None,
     source, target = (left, right) if direction == "LEFT_TO_RIGHT" else (right, left)
     chosen = np.flatnonzero(source & ~target)
     if not len(chosen):
-        side, example = ("left", ".L") if direction == "LEFT_TO_RIGHT" else ("right", ".R")
+        side, example = ("left side", ".L") if direction == "LEFT_TO_RIGHT" else ("right side", ".R")
         raise BadScene(
-            f"No example of {skin.label} poses the {side} side alone. Bones of a side have names that end in "
+            f"No example of {skin.label} poses the {side} alone. Bones of a side have names that end in "
             f'"{example}", for instance'
         )
     _check_counterparts(skin, rig.joint_names, np.any(posed[chosen], axis=0))
