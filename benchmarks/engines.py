@@ -201,7 +201,7 @@ def show_ways(tables: Tables, bench: Bench) -> None:
     ways = [way for way in WAYS if way[2] != "new" or bpy.app.version >= (4, 5, 0)]
     tables.begin(
         "Export error",
-        f"Exported with the settings of [engines](engines.md). {NUMBERS} Conversion: how far the result is from its "
+        f"Exported with [these settings](export_settings.md). {NUMBERS} Conversion: how far the result is from its "
         "source in Blender. Formats and readers: how far each is from the result in Blender, without influences of up "
         "to 0.0001. Horse: horse_gallop; "
         f"flag: the first {FRAMES} frames of the cloth; {BONES} bones each. Limb: EigenSkin corrections as keyframes.",

@@ -59,7 +59,7 @@ def bar(twist: float = 0.0, bend: float = 0.0) -> Pose:
 
 
 def bulge(pose: Pose, method: str, bend: float) -> float:
-    """How far the outside of the bend stands out of a bar that is bent about its middle line, in per cent of its width.
+    """How far the outside of the bend stands out of a bar that is bent about its middle line, in percent of its width.
 
     Distance of the outer side's middle from the two bones, less half a width; as a bar at rest has it, 0.
     """

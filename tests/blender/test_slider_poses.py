@@ -130,7 +130,7 @@ def test_pose_assets_add_up(rig):
 
 
 def pose_of(table: dict, values: dict[str, float]) -> dict[str, np.ndarray]:
-    """The matrix (4, 4) of each bone in the armature, from the table alone, as docs/shape_keys.md describes it."""
+    """The matrix (4, 4) of each bone in the armature, from the table alone, as docs/engine_tables.md describes it."""
     pose = {}
     for bone in table["bones"]:
         place, axes = np.zeros(3), np.eye(3)

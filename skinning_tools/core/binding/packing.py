@@ -30,7 +30,7 @@ def joint_rows(joints: np.ndarray, weights: np.ndarray, bits: int) -> tuple[np.n
 
 
 def packed_table(rounded: CompressedWeights, names: Sequence[str]) -> bytes:
-    """The table of docs/engines.md: ``rounded`` over the bones ``names`` (P,), little-endian.
+    """The table of docs/engine_tables.md: ``rounded`` over the bones ``names`` (P,), little-endian.
 
     The head; the names in UTF-8, each with a zero byte at its end; the bones (N, K), strongest first, in 1 byte each
     where that is enough; the weights (N, K − 1) without each row's last, which the sum implies. Zeros fill names and

@@ -2,7 +2,7 @@
 """An EigenSkin as tables of four floats for vertex shaders (EigenSkin, section 2.5), and the text from which it can be
 restored.
 
-docs/eigenskin.md describes the tables, docs/shaders has the code that reads them.
+docs/engine_tables.md describes the tables, docs/shaders has the code that reads them.
 """
 
 import json

@@ -154,7 +154,7 @@ class PresetSettings(SolverSettings):
         0.0,
         least=0.0,
         soft_max=5.0,
-        tip="With Rotation Only, how far a bone may leave its joint, in per cent of the mesh's size, where that lowers "
+        tip="With Rotation Only, how far a bone may leave its joint, in percent of the mesh's size, where that lowers "
         "the error: cloth and skin slide. 0: joints do not slip at all",
         flag="--joint-slip",
         metavar="S",

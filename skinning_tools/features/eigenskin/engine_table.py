@@ -65,7 +65,7 @@ class SavedTable(Result):
 def save_table(
     context: bpy.types.Context, mesh_object: bpy.types.Object, filepath: str, y_up: bool = True
 ) -> SavedTable:
-    """Write the tables of docs/eigenskin.md to ``filepath``, in the space of glTF files, and each vertex's run of
+    """Write the tables of docs/engine_tables.md to ``filepath``, in the space of glTF files, and each vertex's run of
     displacements to the point attribute RUNS_ATTRIBUTE, which the exporter writes; where normals are corrected, too,
     their runs to NORMAL_RUNS_ATTRIBUTE. Raises BadScene, BadPath."""
     dependencies.require_dependencies()

@@ -144,7 +144,7 @@ def export(
     compare: bool = True,
     replace: bool = False,
 ) -> background.Steps:
-    """Generator: write the character of ``active`` to ``filepath`` with the settings of docs/engines.md; yields
+    """Generator: write the character of ``active`` to ``filepath`` with the settings of docs/export_settings.md; yields
     (fraction, stage), returns Exported.
 
     all_clips: write the actions on muted NLA tracks, too, each over its own frames, if the format can hold several and

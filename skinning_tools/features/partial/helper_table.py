@@ -81,7 +81,7 @@ def save_table(context: bpy.types.Context, active: bpy.types.Object | None, file
 
 
 def helper_table(armature: bpy.types.Object, records: dict[str, DrivenRecord]) -> dict:
-    """The table as JSON values; docs/helper_bones.md describes it."""
+    """The table as JSON values; docs/engine_tables.md describes it."""
     helpers = []
     for name, record in records.items():
         channels = np.reshape(record.coefficients, (_CHANNELS, -1)).tolist()

@@ -51,7 +51,7 @@ def save_table(context: bpy.types.Context, active: bpy.types.Object | None, file
 
 
 def slider_table(armature: bpy.types.Object, names: list[str]) -> dict:
-    """The table as JSON values; docs/shape_keys.md describes it."""
+    """The table as JSON values; docs/engine_tables.md describes it."""
     helper, bone_names = helper_of(armature)
     keys = helper.data.shape_keys.key_blocks
     sides = len(bone_names), len(POINTS), 3

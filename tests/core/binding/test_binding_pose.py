@@ -71,7 +71,7 @@ def test_vertices_whose_weights_stay_keep_their_rest_position_exactly():
 
 @pytest.mark.parametrize("turn", [0.0, 120.0, 165.0, 175.0, 180.0])
 def test_blends_that_collapse_follow_the_strongest_bone(turn):
-    """Two bones bent apart keep the cosine of half the angle of a length (how_binding_works.md, bone links)."""
+    """Two bones bent apart keep the cosine of half the angle of a length (how_weights_work.md, bone links)."""
     matrices = np.stack(
         [STILL, np.column_stack([Rotation.from_rotvec([np.radians(turn), 0, 0]).as_matrix(), [0, 0, 0]])]
     )

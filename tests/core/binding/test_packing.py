@@ -12,7 +12,7 @@ from skinning_tools.core.binding.compression import STEPS, bytes_per_vertex, com
 from skinning_tools.core.binding.packing import MAGIC, joint_rows, packed_table
 from skinning_tools.core.errors import BadSettings
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "engines.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "engine_tables.md"
 ROWS = 500
 
 
