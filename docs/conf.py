@@ -16,6 +16,8 @@ myst_heading_anchors = 4
 # Messages and code are searched for as they are written.
 smartquotes = False
 html_theme = "furo"
+html_static_path = ["web"]
+html_css_files = ["pages.css"]
 html_title = f"{project} {version}"
 html_copy_source = False
 html_show_copyright = False
