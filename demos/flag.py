@@ -115,7 +115,7 @@ def main() -> None:
         ("Skinned mesh", f"{BONES} bones, E_RMS {skinned['skinning_e_rms']:.2f} ‰"),
         ("Its error", f"at frame {worst_frame}, of the largest E_RMS"),
     ]
-    label = f"distance from the cache in mm, at most {1000 * worst.max():.0f}; the flag is {flag_scene.WIDTH:g} m wide"
+    label = f"mm from the cache, at most {1000 * worst.max():.0f}; flag {flag_scene.WIDTH:g} m wide"
     rendering.compose(str(folder / "flag.png"), captions, 1000 * color_limit(worst), label)
     flag_picture.plot_error(
         str(folder / "error.png"),

@@ -168,18 +168,19 @@ def compose(
     axes.imshow(picture, aspect="auto")
     axes.axis("off")
     wide = apart > 0.3
-    size, up = (17, up) if wide else (14, up + 0.04)
+    # Readable where a page shows the picture at half its width.
+    size, line_size, up = (21, 15, up) if wide else (14, 10, up + 0.04)
     for index, (title, line) in enumerate(captions):
         x = 0.5 + (index - (len(captions) - 1) / 2) * apart
-        figure.text(x, 0.135 + up, title, color=TEXT, fontsize=size, fontweight="bold", ha="center")
-        figure.text(x, 0.085 + up, line, color=MUTED, fontsize=0.7 * size, ha="center")
+        figure.text(x, 0.14 + up, title, color=TEXT, fontsize=size, fontweight="bold", ha="center")
+        figure.text(x, 0.085 + up, line, color=TEXT, fontsize=line_size, ha="center")
     if label:
         bar = figure.add_axes((0.715, 0.93, 0.22, 0.02) if wide else (0.39, 0.085, 0.22, 0.015))
         scale = plt.cm.ScalarMappable(Normalize(0, largest), COLORS)
         colorbar = figure.colorbar(scale, cax=bar, orientation="horizontal", extend="max")
         colorbar.outline.set_visible(False)
-        colorbar.ax.tick_params(colors=TEXT, labelsize=11, length=0)
-        colorbar.set_label(label, color=MUTED, fontsize=11)
+        colorbar.ax.tick_params(colors=TEXT, labelsize=line_size, length=0)
+        colorbar.set_label(label, color=TEXT, fontsize=line_size)
     figure.savefig(path)
     plt.close(figure)
 
