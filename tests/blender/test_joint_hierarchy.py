@@ -230,7 +230,7 @@ def test_an_animator_adds_inverse_kinematics_or_rigify(limbs, tmp_path):
     np.testing.assert_allclose([bone.tail for bone in limb], wanted, atol=0.02 * tip.length)
     tip.constraints.remove(constraint)
 
-    # As docs/edit_skeletons.md has it: a duplicate, whose bones have no prefix, so that Rigify's have the groups' names.
+    # As in docs/edit_skeletons.md: a duplicate, whose bones have no prefix, so that Rigify's have the groups' names.
     metarig = rig.copy()
     metarig.data = rig.data.copy()
     scenes.link(metarig)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""File formats with the settings of Blender's exporters that docs/export_settings.md explains, and engines with what they read.
+"""File formats with the settings of Blender's exporters, explained in docs/export_settings.md; what each engine reads.
 
 The settings are those that differ from the exporters' defaults, and the defaults that a result depends on. Settings
 that a version of Blender does not have are left out.
