@@ -182,7 +182,7 @@ def draw_partial(path: Path, made, copy, before: np.ndarray, titles, samples: in
     render(path, meshes, samples, percent, **LOOK)
     captions = [("Target", f"frame {frame + 1}")]
     captions += [(title, f"E_RMS {value:.2f} ‰") for title, value in zip(titles, e_rms, strict=True)]
-    label = "distance from the target in mm"
+    label = "mm from the target"
     compose(str(path), captions, 1000 * largest, label)
     return f"E_RMS {e_rms[0]:.2f} before, {e_rms[1]:.2f} after"
 

@@ -126,7 +126,7 @@ def draw_limb(path: Path, samples: int, percent: int) -> Curve:
             f"bent by {LIMB_POSES[0]}°, between two examples",
             "%",
             100 / limb.thickness,
-            "distance from the simulation in % of the joint's thickness",
+            "% of the joint's thickness from the simulation",
             height=5.0,
             direction=(0.15, -1.0, 0.25),
         ),
