@@ -15,12 +15,19 @@ from .skeleton_symmetry import mirror_plane, mirrored_bones, symmetric_joints
 # Radians (root mean square) of relative rotation below which the place where two bones meet decides the joint: hinges
 # leave it undetermined along their axis, and bones that hardly turn in all directions.
 _FAINT_TURN = 0.06
-# The cost of a link besides the slip of its joint: shares of the joint's distance from its bones, of their relative
-# motion, since neighbors in a body move alike, and of the detour from one to the other over its surface, since limbs
-# that swing in step move alike, too. These limbs may touch, as thighs do, but either touches the trunk more: the last
-# is the share of how much less two bones touch than either touches the neighbor that it touches most. Measured on
-# bodies with known joints.
-_DISTANCE_SHARE, _MOTION_SHARE, _DETOUR_SHARE, _CONTACT_SHARE = 0.1, 0.2, 1.0, 0.03
+# The cost of a link: a share of its joint's distance from its bones and, on a surface, of how uncertain the motion of one
+# bone is where the other's is known, its entropy: of all trees, that of least entropies explains most of the motion
+# (Chow and Liu 1968). It is the logarithm of slips and turns: fingers that bend in step slip little about each other,
+# but many times more than about their knuckles. Slips of less than this share of the diagonal are noise, as turns below
+# _FAINT_TURN are.
+_DISTANCE_SHARE, _ENTROPY_SHARE, _FAINT_SLIP = 0.1, 0.01, 1e-4
+# Without a surface, a bone slips as little about another as about all that is stiff against this one. There, what counts
+# is the slip, and a share of the relative motion, since neighbors in a body move alike.
+_MOTION_SHARE = 0.2
+# Shares of the detour from one to the other over the surface, since limbs that swing in step move alike, too. These
+# limbs may touch, as thighs do, but either touches the trunk more: the last is the share of how much less two bones
+# touch than either touches the neighbor that it touches most. Measured on bodies with known joints, as those above.
+_DETOUR_SHARE, _CONTACT_SHARE = 1.0, 0.03
 # Shares of the mesh's diagonal. A link holds if its joint is near its bones and slips little: hardly at all, or, for
 # bones that touch, much less than their relative motion.
 _FARTHEST = 0.08
@@ -47,8 +54,8 @@ def find_joint_hierarchy(
     """The tree of joints that explains how bones move against each other.
 
     rest (N, 3); bones, weights (N, K); transforms (F, P, 3, 4): a decomposition's; triangles (T, 3): its surface, if it
-    has one. Of all trees the one with the least sum of costs; a link is as costly as its joint slips, and more where
-    the joint is far from either bone, where the bones move much against each other, where the way from one to the
+    has one. Of all trees the one with the least sum of costs; a link is more costly the more its joint slips and the
+    more the bones move against each other, where the joint is far from either bone, where the way from one to the
     other over the surface is a detour, or where they touch less than either touches another bone. Links whose joint
     does not hold are left out between parts that do not touch, so that an independent part has its own root. A tree's
     root is its bone of the least mean distance, in links, from the surface. Joints lie inside the body where the motion
@@ -106,8 +113,10 @@ class _Links:
         self.allowed &= ~far
 
     def weigh_body(self, regions: BoneRegions, surface: BodySurface) -> None:
-        """Add what the surface says to costs and to what is allowed."""
+        """Make costs those on a surface, and add what it says to what is allowed."""
         pairs = self.first, self.second
+        entropy = 3.0 * _log_over(self._slips, _FAINT_SLIP) + _log_over(self.motion.turns(), _FAINT_TURN).sum(axis=1)
+        self.costs = _ENTROPY_SHARE * entropy + _DISTANCE_SHARE * self._distance
         detours = surface.detours(regions.vertices)[pairs]
         self.costs += _DETOUR_SHARE * np.minimum(np.where(self._shared, 0.0, detours), 1.0)
         contacts = surface.contacts(regions.bones, regions.weights, regions.count)
@@ -150,6 +159,11 @@ class _Links:
         self.joints[used] = into_body(
             self.motion.of(used), self.joints[used], self.meeting[used], image, plane, surface
         )
+
+
+def _log_over(spread: np.ndarray, noise: float) -> np.ndarray:
+    """By how much the logarithm of ``spread`` and ``noise`` together exceeds that of the noise."""
+    return np.log(np.hypot(spread, noise) / noise)
 
 
 def _shares_of_most(first: np.ndarray, second: np.ndarray, touching: np.ndarray, bone_count: int) -> np.ndarray:

@@ -35,6 +35,13 @@ class PairMotion:
         squares = np.einsum("ci,cij,cj->c", homogeneous, self.squares, homogeneous)
         return np.sqrt(np.maximum(squares, 0.0))
 
+    def turns(self) -> np.ndarray:
+        """(C, 3) how far the bones turn against each other about three principal axes, in radians (root mean square of
+        twice the sine of half the angle)."""
+        # A turn by θ about the unit vector u adds 4 sin²(θ/2) (I − u uᵀ).
+        values = np.linalg.eigvalsh(self.squares[:, :3, :3])
+        return np.sqrt(np.maximum(0.5 * values.sum(axis=1, keepdims=True) - values, 0.0))
+
     def apart(self, moments: np.ndarray) -> np.ndarray:
         """(C,) how far apart the bones carry vertices of ``moments`` (C, 4, 4), the mean of [v; 1][v; 1]ᵀ, root mean
         square."""
