@@ -15,14 +15,14 @@ from .skeleton_symmetry import mirror_plane, mirrored_bones, symmetric_joints
 # Radians (root mean square) of relative rotation below which the place where two bones meet decides the joint: hinges
 # leave it undetermined along their axis, and bones that hardly turn in all directions.
 _FAINT_TURN = 0.06
-# The cost of a link: a share of its joint's distance from its bones and, on a surface, of how uncertain the motion of one
-# bone is where the other's is known, its entropy: of all trees, that of least entropies explains most of the motion
+# The cost of a link: a share of its joint's distance from its bones and, on a surface, of how uncertain the motion of
+# one bone is where the other's is known, its entropy: of all trees, that of least entropies explains most of the motion
 # (Chow and Liu 1968). It is the logarithm of slips and turns: fingers that bend in step slip little about each other,
 # but many times more than about their knuckles. Slips of less than this share of the diagonal are noise, as turns below
 # _FAINT_TURN are.
 _DISTANCE_SHARE, _ENTROPY_SHARE, _FAINT_SLIP = 0.1, 0.01, 1e-4
-# Without a surface, a bone slips as little about another as about all that is stiff against this one. There, what counts
-# is the slip, and a share of the relative motion, since neighbors in a body move alike.
+# Without a surface, where a bone slips about another as little as about all that is stiff against this one, the slip
+# itself, and a share of the relative motion, since neighbors in a body move alike.
 _MOTION_SHARE = 0.2
 # Shares of the detour from one to the other over the surface, since limbs that swing in step move alike, too. These
 # limbs may touch, as thighs do, but either touches the trunk more: the last is the share of how much less two bones
@@ -40,7 +40,7 @@ _TOUCHING = 0.05
 # no more than this share.
 _WEAK, _LAST_RESORT = 0.02, 10.0
 _LOOSE_SLIP = 0.03
-# More than any link on one surface costs.
+# More than the rest of any link on one surface costs.
 _OFF_MIDDLE = 2.0
 
 
@@ -111,6 +111,7 @@ class _Links:
         self.costs = slips + _DISTANCE_SHARE * self._distance + _MOTION_SHARE * moving
         self.allowed = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * moving, _LARGEST_SLIP))
         self.allowed &= ~far
+        self._weak, self._share = np.zeros(len(first), bool), np.zeros(len(first))
 
     def weigh_body(self, regions: BoneRegions, surface: BodySurface) -> None:
         """Make costs those on a surface, and add what it says to what is allowed."""
@@ -121,10 +122,10 @@ class _Links:
         self.costs += _DETOUR_SHARE * np.minimum(np.where(self._shared, 0.0, detours), 1.0)
         contacts = surface.contacts(regions.bones, regions.weights, regions.count)
         touching, direct = (each[pairs] for each in contacts)
-        share = _shares_of_most(*pairs, touching, regions.count)
+        self._share = share = _shares_of_most(*pairs, touching, regions.count)
         self.costs += _CONTACT_SHARE * (1.0 - share)
         self.allowed &= (share > _TOUCHING) | (self._slips < _SLIP)
-        weak = ~self.allowed & (direct > 0)
+        self._weak = weak = ~self.allowed & (direct > 0)
         loose = ~self.allowed & ~weak & (touching > 0) & (self._slips < _LOOSE_SLIP)
         # A joint that does not hold may lie anywhere inside a thick body, so that its depth says nothing against it.
         deeper = _DISTANCE_SHARE * (np.maximum(self._apart, 0.0) - self._distance)
@@ -138,9 +139,14 @@ class _Links:
         self.joints = symmetric_joints(self.joints, image, plane, 1.0)
         self.costs = with_image(self.costs, image)
         self.allowed &= self.allowed[image] | (image < 0)
-        # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other.
+        # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other. A
+        # weak link is no reason to: what lies between may be in two halves. Halves touch nothing more than each other,
+        # and are linked; all else on the two sides hangs from the body and not from each other, as legs do.
         middle = partners == np.arange(len(partners))
-        self.costs += _OFF_MIDDLE * ~(middle[self.first] & middle[self.second])
+        across = partners[self.first] == self.second
+        self.costs += _OFF_MIDDLE * ~(middle[self.first] & middle[self.second] & ~self._weak)
+        self.costs += _OFF_MIDDLE * across
+        self.costs[across & (self._share == 1.0)] = 0.0
 
     def tree(self) -> csr_matrix:
         """(P, P) the allowed links of least sum of costs that connect what can be connected."""
