@@ -129,6 +129,43 @@ def test_arms_that_swing_in_step_hang_from_the_trunk():
     assert find_joint_hierarchy(*skin, transforms, triangles).parents.tolist() == [-1, 0, 0]
 
 
+def test_fingers_that_bend_in_step_hang_from_the_palm():
+    """Though they slip little, and move much less, against each other."""
+    points, triangles = sheet(19, 9)
+    finger = np.where(points[:, 0] > 6, 1 + points[:, 1] // 3, 0).astype(np.int32)
+    # What joins the fingers ends at half their length.
+    owners = np.where(points[triangles, 0] > 6, finger[triangles], finger[triangles].max(axis=1, keepdims=True))
+    triangles = triangles[(points[triangles, 0].max(axis=1) <= 9) | (np.ptp(owners, axis=1) == 0)]
+    transforms = np.tile(np.eye(3, 4), (16, 4, 1, 1))
+    for frame, angle in enumerate(np.sin(np.arange(16.0))):
+        for bone, knuckle in ((1, 0.0), (2, 0.06), (3, 0.0)):
+            turned = Rotation.from_rotvec([0, angle * (1 + 0.015 * bone), 0]).as_matrix()
+            transforms[frame, bone] = skinned_shapes.about(turned, [6.5, 0, knuckle])
+    tree = find_joint_hierarchy(points, finger[:, None], np.ones((len(points), 1)), transforms, triangles)
+    assert tree.parents.tolist() == [-1, 0, 0, 0]
+
+
+def test_a_trunk_in_two_halves_is_between_belly_and_head():
+    """These two share vertices and lie in the middle, but no joint between them holds."""
+    points, triangles = skinned_shapes.cuboid()
+    points = points[:, [1, 2, 0]]
+    belly, trunk, head = skinned_shapes.chain_weights(points[:, 2], [1.0, 5.0], reach=0.5)[1].T
+    left = 0.5 + points[:, 0]
+    weights = np.column_stack([belly + 0.02, trunk * left, trunk * (1 - left), head + 0.02])
+    weights /= weights.sum(axis=1, keepdims=True)
+    transforms = np.tile(np.eye(3, 4), (16, 4, 1, 1))
+    for frame, turns in enumerate(np.random.default_rng(0).normal(size=(16, 4, 3))):
+        for bone, size, height in ((0, 0.3, 1.0), (1, 0.03, 3.0), (2, 0.03, 3.0), (3, 0.3, 5.0)):
+            turned = Rotation.from_rotvec(size * turns[bone]).as_matrix()
+            transforms[frame, bone] = skinned_shapes.about(turned, [0, 0, height])
+    tree = find_joint_hierarchy(points, np.tile(np.arange(4), (len(points), 1)), weights, transforms, triangles)
+    assert tree.partners is not None
+    assert tree.partners.tolist() == [0, 2, 1, 3]
+    links = {frozenset(link) for link in enumerate(tree.parents.tolist()) if -1 not in link}
+    assert frozenset((1, 2)) in links
+    assert frozenset((0, 3)) not in links
+
+
 def test_the_contact_of_two_regions_is_the_length_of_their_boundary():
     """A strip one unit wide: each boundary across it is two edges and one diagonal."""
     points, triangles = strip([[x, 0, 0] for x in range(9)])
@@ -167,6 +204,8 @@ def sheet(columns, rows):
 def test_a_limb_hangs_from_what_it_touches_most():
     """Two limbs side by side on a trunk, joined along one edge: by motion alone, they are the nearest of all."""
     points, triangles = sheet(9, 13)
+    # Tilted, so that it is not symmetric: of two limbs that mirror each other, neither hangs from the other.
+    points[:, 2] = 0.1 * points[:, 0]
     limb = np.where(points[:, 1] > 6, np.where(points[:, 0] < 4, 1, 2), 0)
     crossing = np.ptp(np.where(limb == 0, 1.5, limb)[triangles], axis=1) == 1
     kept = triangles[~crossing | (points[triangles][:, :, 1].max(axis=1) <= 7)]
@@ -176,7 +215,7 @@ def test_a_limb_hangs_from_what_it_touches_most():
         turn, shift = 0.1 * random.normal(size=3), 0.05 * random.normal(size=3)
         for bone in (1, 2):
             turned = Rotation.from_rotvec(turn + 0.06 * random.normal(size=3)).as_matrix()
-            transforms[frame, bone] = skinned_shapes.about(turned, [4, 6.5, 0])[:3]
+            transforms[frame, bone] = skinned_shapes.about(turned, [4, 6.5, 0.4])[:3]
             transforms[frame, bone, :, 3] += shift
     skin = points, limb[:, None].astype(np.int32), np.ones((len(points), 1))
     assert find_joint_hierarchy(*skin, transforms).parents.tolist() != [-1, 0, 0]
