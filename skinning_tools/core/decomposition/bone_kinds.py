@@ -67,8 +67,8 @@ class AffineBones:
         return rows + factor * change if sizes.max() <= limit else rows
 
 
-class FollowingAffineBones:
-    """Affine bones in the unreduced animation that keep their transforms where the data say little."""
+class _UnreducedAffineBones:
+    """Any 3 × 4 matrix a frame, for data of the unreduced animation's size."""
 
     def __init__(self, source: Rows):
         self.source = source
@@ -79,14 +79,24 @@ class FollowingAffineBones:
     def of_source(self, equations: NormalEquations) -> NormalEquations:
         return equations
 
-    def fit(self, equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
-        return equations.solve(rows, _HOLD_AT_END)
-
     def extrapolate(self, rows: np.ndarray, _change: np.ndarray, _factor: float) -> np.ndarray:
         return rows
 
 
-class HeldAffineBones(FollowingAffineBones):
+class FollowingAffineBones(_UnreducedAffineBones):
+    """Affine bones in the unreduced animation that follow other data of their vertices, and where these say little keep
+    the transforms that they begin with: held to those of the last sweep instead, they would drift away sweep by sweep.
+    """
+
+    def __init__(self, source: Rows, beginning: np.ndarray):
+        super().__init__(source)
+        self._beginning = beginning
+
+    def fit(self, equations: NormalEquations, _rows: np.ndarray) -> np.ndarray:
+        return equations.solve(self._beginning, _HOLD_AT_END)
+
+
+class HeldAffineBones(_UnreducedAffineBones):
     """Affine bones in the unreduced animation, held to a rigid motion of each bone's region: for the last sweeps.
 
     In the thin direction of a piece of cloth, a bone's matrix is nearly free, and the best fit of each single frame
@@ -119,9 +129,9 @@ class HeldAffineBones(FollowingAffineBones):
             hold *= _LOOSENED
         return rows
 
-    def toward(self, targets: Rows) -> "FollowingAffineBones":
-        """Bones that go on from their transforms to other data of the same vertices."""
-        return FollowingAffineBones(targets)
+    def toward(self, targets: Rows, rows: np.ndarray) -> FollowingAffineBones:
+        """Bones that go on from their transforms ``rows`` to other data of the same vertices."""
+        return FollowingAffineBones(targets, rows)
 
 
 class StiffBones:
@@ -139,7 +149,7 @@ class StiffBones:
     def final(self) -> "StiffBones":
         return self._with(self._matrix, None)
 
-    def toward(self, targets: Rows) -> "StiffBones":
+    def toward(self, targets: Rows, _rows: np.ndarray) -> "StiffBones":
         """Bones that go on from their transforms to other data of the same vertices, in the unreduced animation."""
         other = self.final
         other.source = targets
@@ -211,3 +221,4 @@ def standstill(bone_count: int, frame_count: int) -> np.ndarray:
 
 BoneKind = AffineBones | StiffBones
 FinalBones = HeldAffineBones | StiffBones
+AnyBones = BoneKind | FinalBones | FollowingAffineBones

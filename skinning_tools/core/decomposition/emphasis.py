@@ -52,7 +52,7 @@ def emphasized(
     best = largest, squared, rows, state
     if largest <= _ROUNDING:
         return rows, state, largest, squared
-    follower = kind.toward(limits)
+    follower = kind.toward(limits, rows)
     for number in range(_SWEEPS):
         part = span(progress, number / _SWEEPS, (number + 1) / _SWEEPS)
         limits.update(rows, state)

@@ -67,7 +67,7 @@ def with_closer_surface(
     if least == 0:
         # All normals are as in the animation, or there are none, as of loose vertices and wires.
         return rows, state, squared + full * copies.turned(), True
-    follower = kind.toward(copies)
+    follower = kind.toward(copies, rows)
     for number in range(_SWEEPS):
         part = span(progress, number / _SWEEPS, (number + 1) / _SWEEPS)
         copies.update()

@@ -11,7 +11,7 @@ from ..dense import product
 from ..progress import Progress, checkpoint, ignore, span
 from ..solve_memory import BLOCK_VERTICES, workers_at_once
 from ..threads import for_each
-from .bone_kinds import BoneKind, FollowingAffineBones
+from .bone_kinds import AnyBones
 from .bone_model import BoneModel
 from .reduction import AnimationMatrix, Rows
 from .transforms import NormalEquations, design_matrix
@@ -105,7 +105,7 @@ def skin_errors(matrix: AnimationMatrix, rows: np.ndarray, state: VertexState, p
 
 
 def alternate(
-    kind: BoneKind | FollowingAffineBones,
+    kind: AnyBones,
     rows: np.ndarray,
     state: VertexState,
     sweeps: range,
@@ -148,9 +148,7 @@ def alternate(
     return rows, state, errors
 
 
-def _sweep(
-    kind: BoneKind | FollowingAffineBones, rows: np.ndarray, state: VertexState, **options: Any
-) -> tuple[np.ndarray, float]:
+def _sweep(kind: AnyBones, rows: np.ndarray, state: VertexState, **options: Any) -> tuple[np.ndarray, float]:
     equations = kind.of_source(sweep_vertices(kind.model(rows), state, kind.source, **options))
     fitted = kind.fit(equations, rows)
     return fitted, equations.squared_error(fitted)

@@ -46,6 +46,11 @@ def normals(animation, result):
     return np.concatenate([normal_errors(*pair, animation.triangles) for pair in made])
 
 
+def second_differences(result):
+    """Of the bones' linear parts over time, root mean square."""
+    return np.sqrt(np.mean(np.diff(result.transforms[..., :3], 2, axis=0) ** 2))
+
+
 def test_each_quality_takes_longer_than_the_one_before():
     for count in (500, 3000, 10_000, 200_000):
         times = [stage_seconds(Work(100, count, Settings(30, quality=quality)))["solve"] for quality in QUALITIES]
@@ -108,6 +113,8 @@ def test_surface_brings_normals_closer(waves, kind, monkeypatch):
     assert not closer.surface_unchanged
     assert closer.e_rms < 1.11 * plain.e_rms
     assert closer.max_error < 1.06 * plain.max_error
+    # Held bones stay held.
+    assert second_differences(closer) < 1.1 * second_differences(plain)
     monkeypatch.setattr(surface_module, "_LENGTH", 0.0)
     swept = decompose(waves, Settings(6, kind, surface=1.0))
     assert normals(waves, closer).mean() < 0.97 * min(normals(waves, other).mean() for other in (plain, swept))
