@@ -10,6 +10,7 @@ there is much deformation.
 import operator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 
 import numpy as np
 import scipy.spatial
@@ -37,11 +38,14 @@ class _Sums:
     products: np.ndarray
     norms: np.ndarray
 
-    def __getitem__(self, index: np.ndarray) -> "_Sums":
+    def __getitem__(self, index: np.ndarray | slice) -> "_Sums":
         return _Sums(self.moments[index], self.products[index], self.norms[index])
 
     def __add__(self, other: "_Sums") -> "_Sums":
         return _Sums(self.moments + other.moments, self.products + other.products, self.norms + other.norms)
+
+    def __sub__(self, other: "_Sums") -> "_Sums":
+        return _Sums(self.moments - other.moments, self.products - other.products, self.norms - other.norms)
 
     def errors(self) -> np.ndarray:
         """Squared error (P,) of each set under the affine motion that fits it best."""
@@ -80,7 +84,7 @@ def move_bones(cloud: Cloud, labels: np.ndarray, bone_count: int) -> tuple[np.nd
     errors = sums.errors()
     pairs = _neighboring(sums)
     costs = (sums[pairs[:, 0]] + sums[pairs[:, 1]]).errors() - errors[pairs[:, 0]] - errors[pairs[:, 1]]
-    cuts = mapped(lambda each: _best_cut(cloud, *each), zip(regions, errors, strict=True))
+    cuts = mapped(lambda bone: _best_cut(cloud, regions[bone], sums[bone : bone + 1], errors[bone]), range(bone_count))
     gains = np.array([gain for gain, _ in cuts])
     labels = labels.copy()
     touched = np.zeros(bone_count, dtype=bool)
@@ -127,20 +131,26 @@ def _neighboring(sums: _Sums) -> np.ndarray:
     return pairs[pairs[:, 0] != pairs[:, 1]]
 
 
-def _best_cut(cloud: Cloud, region: np.ndarray, error: float) -> tuple[float, np.ndarray | None]:
-    """What the best plane across one of a region's own axes saves, and the side (n,) bool it gives to a new bone."""
-    best, side = 0.0, None
+def _best_cut(cloud: Cloud, region: np.ndarray, sums: _Sums, error: float) -> tuple[float, np.ndarray | None]:
+    """What the best plane across one of a region's own axes saves, and the side (n,) bool it gives to a new bone.
+
+    sums: of the region, as one set of several.
+    """
     points = cloud.points[region, :3]
     if len(points) < _SMALLEST_TO_CUT:
-        return best, side
+        return 0.0, None
     offsets = points - points.mean(axis=0)
     along = offsets @ np.linalg.eigh(self_product(offsets))[1]
+    above, parts = [], []
     for heights, levels in zip(along.T, np.quantile(along, _CUTS, axis=0).T, strict=True):
-        for level in levels:
-            above = heights > level
-            if above.any() and not above.all():
-                halves = _stack([cloud.sums(region[above]), cloud.sums(region[~above])])
-                gain = error - float(halves.errors().sum())
-                if gain > best:
-                    best, side = gain, above
-    return best, side
+        # The slices between the planes: those above a plane add up to one side, and the other is what is left.
+        slices = np.searchsorted(levels, heights)
+        beyond = [cloud.sums(region[slices == number]) for number in range(len(levels), 0, -1)]
+        parts += list(accumulate(beyond))[::-1]
+        above += [slices >= number for number in range(1, len(levels) + 1)]
+    halves = _stack(parts)
+    gains = error - halves.errors() - (sums - halves).errors()
+    counts = np.array([side.sum() for side in above])
+    gains[(counts == 0) | (counts == len(points))] = 0.0
+    best = int(np.argmax(gains))
+    return (float(gains[best]), above[best]) if gains[best] > 0 else (0.0, None)
