@@ -69,6 +69,22 @@ def test_no_rotation_is_nearer_than_the_nearest(seed):
     assert (np.linalg.norm(others - linear, axis=(-2, -1)) >= distance - 1e-12).all()
 
 
+@pytest.mark.parametrize(
+    "scale", [(3, 2, 1), (1, 1, 1), (1, 0.1, 0.02), (1, 1e-3, 1e-4), (1, 0.5, 0), (1, 0.5, -0.2), (1e-9, 2e-9, 1e-9)]
+)
+def test_many_are_as_near_as_few(scale):
+    """A closed form for many, singular values where it is not exact and for few."""
+    left, right = (Rotation.random(100, random_state=seed).as_matrix() for seed in (3, 4))
+    linear = left @ (np.array(scale, float)[:, None] * right)
+    few = np.concatenate([nearest_rotations(part) for part in np.split(linear, 10)])
+    np.testing.assert_allclose(nearest_rotations(linear), few, atol=1e-8)
+
+
+def test_many_that_leave_the_rotation_open():
+    rotations = nearest_rotations(np.zeros((100, 3, 3)))
+    np.testing.assert_allclose(rotations @ np.swapaxes(rotations, 1, 2), np.tile(np.eye(3), (100, 1, 1)), atol=1e-12)
+
+
 def test_left_handed_axes_lose_the_sign_of_the_last():
     axes = Rotation.random(5, random_state=3).as_matrix()
     np.testing.assert_array_equal(right_handed(axes), axes)
