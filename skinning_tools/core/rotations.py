@@ -34,7 +34,7 @@ def _nearest_in_closed_form(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """Nearest rotations (n, 3, 3) from the invariants of the stretch, and which of them (n,) are exact.
 
     With A = R U and U symmetric, of trace i, minors' sum j and determinant k, the theorem of Cayley and Hamilton gives
-    (i j − k) R = i cof A + (i² − j) A − A Aᵀ A. Of A with norm 1, i is the largest root of (i² − 1)² − 8 k i = 4 ‖cof A‖²
+    (i j − k) R = i cof A + (i² − j) A − A Aᵀ A. If ‖A‖ = 1, i is the largest root of (i² − 1)² − 8 k i = 4 ‖cof A‖²
     (Horn 1987 has it as an eigenvalue), and j = (i² − 1) / 2; k is negative where A mirrors. The factor i j − k is the
     product of the sums of two stretches: where it vanishes, no rotation is nearer than all others.
     """
