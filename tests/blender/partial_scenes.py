@@ -12,7 +12,7 @@ from skinning_tools.blender.skin_reader import bone_matrices
 from skinning_tools.core.animation import ErrorMeter, unit_scale
 from skinning_tools.core.decomposition import Decomposition
 from skinning_tools.core.deform.influences import weight_matrix
-from skinning_tools.features.partial.steps import FIGURES_PROPERTY, PartialFigures
+from skinning_tools.features.partial.outcome import FIGURES_PROPERTY, PartialFigures
 from tests.blender import moving_meshes, rig_samples, scenes, skinned_meshes
 
 FRAMES = range(1, 9)

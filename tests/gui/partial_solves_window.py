@@ -21,8 +21,8 @@ from driver import (
 )
 
 from skinning_tools.blender.records import read_record
+from skinning_tools.features.partial.outcome import FIGURES_PROPERTY, PartialFigures
 from skinning_tools.features.partial.panel import SKINNING_PT_partial_solves
-from skinning_tools.features.partial.steps import FIGURES_PROPERTY, PartialFigures
 from tests.blender import scenes
 from tests.blender.partial_scenes import BONES, FRAMES, error, moving_copy, select, tube
 

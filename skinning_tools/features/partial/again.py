@@ -36,11 +36,13 @@ from .bone_keys import WantedPoses, local_poses
 from .converted import conversion_of, holds_joints, known_error, left_behind, update_record
 from .keyable_bones import check_followed, check_keyable
 from .motion import JointProblem, check_target, in_armature_space, joint_problem
+from .motion_action import apply_motion, attach, new_motion, remove_action
 from .notes import target_notes
+from .outcome import finished
 from .parts import Parts, parts_of
 from .readings import plain_copy
 from .settings import AgainSettings
-from .steps import Reading, apply_motion, attach, error_of, finished, new_motion, read_parts, remove_action
+from .steps import Reading, error_of, read_parts
 
 if TYPE_CHECKING:
     from ...core.decomposition.residual import ResidualShapes

@@ -14,8 +14,8 @@ from ...blender.armatures import NewBone
 from ...blender.wording import counted
 from .added_bones import add_new_bones
 from .bone_keys import WantedPoses
+from .motion_action import apply_motion, new_action, remove_action
 from .readings import RigMotion
-from .steps import apply_motion, new_action, remove_action
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import UsageError, find_armature
 from . import again, helper_removal, helpers, motion, weights
+from .outcome import PartialResult
 from .settings import AgainSettings, HelperSettings, MotionSettings, RemovalSettings, WeightSettings
-from .steps import PartialResult
 
 
 def _add_object(command: argparse.ArgumentParser) -> None:

@@ -16,9 +16,10 @@ from ...blender.preconditions import object_label, unmet
 from ...blender.skeletons import skeleton_of
 from ...blender.skin_reader import rest_positions
 from ...core.errors import BadScene
+from .motion_action import armature_copy
 from .parts import Parts
 from .readings import RigMotion
-from .steps import Reading, armature_copy
+from .steps import Reading
 
 if TYPE_CHECKING:
     from ...core.imitation.driven_helpers import DrivenHelper

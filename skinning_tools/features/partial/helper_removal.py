@@ -9,8 +9,8 @@ from ...blender.helper_bones.removal import Removed, remove_helpers
 from ...blender.preconditions import armature_label, unmet
 from ...blender.skin_reader import armature_of
 from ...core.errors import BadScene
+from .outcome import FIGURES_PROPERTY
 from .parts import armature_meant
-from .steps import FIGURES_PROPERTY
 
 
 def rig_with_helpers(context: bpy.types.Context, active: bpy.types.Object | None, name: str = "") -> bpy.types.Object:

@@ -32,22 +32,14 @@ from .bone_keys import WantedPoses
 from .clip_motion import ClipPoses, apply_clips, in_each, keyed_clips
 from .driven_helpers import Drive, DrivenBones, drive_of
 from .keyable_bones import check_keyable
+from .motion_action import adding, armature_copy, matrices_in_armature_space, new_motion
 from .notes import bare_notes, target_notes
 from .other_actions import motion_elsewhere, without_keys_note
+from .outcome import finished
 from .parts import Parts, parts_of
 from .readings import RigMotion, plain_copy
 from .settings import HelperSettings
-from .steps import (
-    Reading,
-    adding,
-    armature_copy,
-    errors_of,
-    finished,
-    locked_by_group,
-    matrices_in_armature_space,
-    new_motion,
-    read_parts,
-)
+from .steps import Reading, errors_of, locked_by_group, read_parts
 
 if TYPE_CHECKING:
     from ...core.decomposition.helper_bones import HelperBones

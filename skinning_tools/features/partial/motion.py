@@ -23,19 +23,13 @@ from ...core.rotations import right_handed
 from .added_bones import chain_parents, missing_chains, moved_otherwise
 from .bone_keys import WantedPoses
 from .keyable_bones import check_followed, check_keyable
+from .motion_action import apply_motion, matrices_in_armature_space, new_motion
 from .notes import bare_notes
+from .outcome import finished
 from .parts import Parts, parts_of
 from .readings import RigMotion, plain_copy
 from .settings import MotionSettings
-from .steps import (
-    Reading,
-    apply_motion,
-    error_of,
-    finished,
-    matrices_in_armature_space,
-    new_motion,
-    read_parts,
-)
+from .steps import Reading, error_of, read_parts
 
 if TYPE_CHECKING:
     from ...core.decomposition.partial_transforms import Joints

@@ -29,9 +29,9 @@ from ...ui.drawing import (
 )
 from ...ui.groups import ANIMATION
 from .helper_removal import rig_with_helpers
+from .outcome import FIGURES_PROPERTY, PartialFigures
 from .parts import armature_meant, parts_of, reason_not_to_solve
 from .settings import AgainSettings, HelperSettings, MotionSettings, WeightSettings
-from .steps import FIGURES_PROPERTY, PartialFigures
 
 # By the name of the settings: the settings, the operator with its text and icon, and what the mesh must have.
 _SOLVES = {
@@ -53,7 +53,7 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_partial_solves"
     bl_parent_id = ANIMATION
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Solve Weights", "Solve Motion", "Solve Again", "Add Helper Bones", "Remove Helper Bones")
+    titles = ("Solve Weights", "Solve Motion", "Solve Again", "Add Helper Bones", "Remove Helper Bones")
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
@@ -68,7 +68,7 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
             draw_text(column, context, meant, "INFO")
         draw_frame_range(column, context.scene, settings)
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_partial_solves)
         mesh = target_mesh(context)
         for name in _SOLVES:
             body = _draw_solve(layout, context, name, mesh, job)

@@ -21,12 +21,14 @@ from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene, BadWeights
 from ...core.geometry import transform_points
 from ...core.progress import Progress
+from .motion_action import attach
 from .notes import target_notes
+from .outcome import finished
 from .parts import Parts, parts_of
 from .readings import plain_copy
 from .rest_key import MOST_SHIFT, NAME, check_can_have_key, mute_key, present_rest, set_rest, write_key
 from .settings import WeightSettings
-from .steps import Reading, attach, errors_of, finished, locked_by_group, read_parts
+from .steps import Reading, errors_of, locked_by_group, read_parts
 
 if TYPE_CHECKING:
     from ...core.decomposition.partial import SolvedSkin
