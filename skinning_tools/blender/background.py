@@ -19,8 +19,8 @@ POLL_SECONDS = 0.01
 # A cancelled worker stops at its next report of progress. The main thread waits no longer than this: the worker owns
 # only arrays, so it may end on its own.
 CANCEL_SECONDS = 1.0
-# Before this, a job's speed does not predict the remaining time.
-_FIRST_GUESS = 2.0
+# Before so many seconds, and so much of the whole, a job's speed does not predict the remaining time.
+_FIRST_GUESS, _FIRST_PART = 2.0, 0.03
 
 
 def run_in_worker(work: Callable[[Progress], Result]) -> Steps[Result]:
@@ -102,7 +102,7 @@ class RunningJob:
     def seconds_left(self) -> float | None:
         """An estimate from the job's speed so far; None while it is too early."""
         passed = time.perf_counter() - self.begin
-        if passed < _FIRST_GUESS or self.fraction <= 0:
+        if passed < _FIRST_GUESS or self.fraction < _FIRST_PART:
             return None
         return passed * (1 - self.fraction) / self.fraction
 
@@ -125,7 +125,7 @@ def begin_job(title: str) -> RunningJob:
 
 class Failure(NamedTuple):
     """Why the job of that title failed, and the code of the precondition that did not hold, if it was one; or, with
-    another ``icon``, what a finished one left to note."""
+    another ``icon``, what a finished one left to note, a line each."""
 
     title: str
     text: str

@@ -30,7 +30,7 @@ class HasFigures(Protocol):
 
 
 class SidebarPanel:
-    """A panel in the sidebar's tab. failures: the titles of the operators whose failures it shows. always: whether it
+    """A panel in the sidebar's tab. titles: of the operators whose progress and failures it shows. always: whether it
     is there while nothing is selected that it could work on.
 
     A subclass's ``draw`` and ``poll`` search the objects of the file once; see ``blender.look_ups``.
@@ -40,7 +40,7 @@ class SidebarPanel:
     bl_region_type = "UI"
     bl_category = TAB
     draw: ClassVar[Callable]
-    failures: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
     always = False
 
     @classmethod
@@ -49,7 +49,7 @@ class SidebarPanel:
             cls.always
             or works_on_selection(context)
             or background.running_job() is not None
-            or background.last_failure(*cls.failures) is not None
+            or background.last_failure(*cls.titles) is not None
         )
 
     def __init_subclass__(cls, **given: Any) -> None:
@@ -121,8 +121,11 @@ def draw_frame_range(layout: bpy.types.UILayout, scene: bpy.types.Scene, setting
     column.prop(settings, "frame_step", text="Step")
 
 
-def draw_job(layout: bpy.types.UILayout, job: background.RunningJob) -> None:
-    """Draw the progress of a modal job, and its cancel button."""
+def draw_job(layout: bpy.types.UILayout, job: background.RunningJob, panel: type[SidebarPanel]) -> None:
+    """Draw the progress of a modal job of the panel, and its cancel button; of another panel's job that it runs."""
+    if job.title not in panel.titles:
+        layout.label(text=translated(f"{job.title} is running"), icon="TIME", translate=False)
+        return
     layout.progress(factor=job.fraction, text=f"{translated(job.stage)}, {job.fraction:.0%}")
     row = layout.row()
     left = job.seconds_left
@@ -133,7 +136,7 @@ def draw_job(layout: bpy.types.UILayout, job: background.RunningJob) -> None:
 
 def draw_failure(layout: bpy.types.UILayout, context: bpy.types.Context, panel: type[SidebarPanel]) -> None:
     """Draw why the panel's last operator failed, or its notes: popup and status bar show only the beginning."""
-    failure = background.last_failure(*panel.failures)
+    failure = background.last_failure(*panel.titles)
     if failure is None:
         return
     row = layout.box().row()
@@ -203,9 +206,11 @@ def named_row(layout: bpy.types.UILayout, name: str) -> bpy.types.UILayout:
 def draw_text(
     layout: bpy.types.UILayout, context: bpy.types.Context, text: str, icon: str, margin: float = MARGIN_WIDTH
 ) -> None:
-    """Draw a text, wrapped to the sidebar's width minus ``margin`` pixels."""
+    """Draw a text, wrapped to the sidebar's width minus ``margin`` pixels; its paragraphs end in line breaks."""
     width = context.region.width / context.preferences.system.ui_scale - margin
     column = layout.column(align=True)
     column.scale_y = 0.8
-    for index, line in enumerate(textwrap.wrap(translated(text), max(20, int(width / LETTER_WIDTH)))):
-        column.label(text=line, icon=icon if index == 0 else "BLANK1")
+    for paragraph in translated(text).split("\n"):
+        for line in textwrap.wrap(paragraph, max(20, int(width / LETTER_WIDTH))):
+            column.label(text=line, icon=icon)
+            icon = "BLANK1"

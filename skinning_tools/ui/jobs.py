@@ -60,7 +60,7 @@ class WithSettings:
         """Show the notes of a result in the panel, too: the status bar cuts them off."""
         notes = getattr(result, "notes", ())
         if notes and self.options.is_invoke:
-            text = sentence("; ".join(map(translated, notes)))
+            text = "\n".join(sentence(translated(note)) for note in notes)
             background.note_failure(background.Failure(self.bl_label, text, icon="INFO"))
 
 

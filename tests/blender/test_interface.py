@@ -129,7 +129,7 @@ def test_a_failure_is_forgotten_with_its_file():
 
 
 def test_the_failure_of_each_job_is_in_one_panel():
-    titles = sorted(title for cls in classes() for title in getattr(cls, "failures", ()))
+    titles = sorted(title for cls in classes() for title in getattr(cls, "titles", ()))
     assert len(set(titles)) == len(titles)
     operators = [cls for cls in classes() if issubclass(cls, bpy.types.Operator)]
     assert set(titles) <= {cls.bl_label for cls in operators}
@@ -141,18 +141,32 @@ def test_panels_show_the_failures_of_their_operators():
     bpy.ops.skinning.bind(method="POINT_TO_LINE")
     shown = []
     for panel in classes():
-        for title in getattr(panel, "failures", ()):
+        for title in getattr(panel, "titles", ()):
             background.note_failure(background.Failure(title, "It does not work"))
             assert "It does not work" in panel_recorder.drawn(panel).texts, title
             shown.append(panel)
     assert len(set(shown)) == 14
 
 
+def test_progress_is_in_the_panel_of_its_operator_alone():
+    tube()
+    job = background.begin_job("Bind")
+    try:
+        found = {cls.bl_label: panel_recorder.drawn(cls) for cls in classes() if getattr(cls, "titles", ())}
+    finally:
+        background.end_job(job)
+    assert [label for label, layout in found.items() if "Cancel (Esc)" in layout.buttons] == ["Bind"]
+    others = {label for label, layout in found.items() if "Bind is running" in layout.texts}
+    assert {"Convert Animation", "Transfer Weights", "Weights"} <= others
+    assert "Bind" not in others
+
+
 def test_notes_of_a_result_stay_in_the_panel_of_its_operator():
     pressed = SimpleNamespace(bl_label="Bind", options=SimpleNamespace(is_invoke=True))
     SkinningJob.leave_notes(pressed, SimpleNamespace(notes=("one part is loose", "two bones are left out")))
-    panel = next(cls for cls in classes() if "Bind" in getattr(cls, "failures", ()))
-    assert "One part is loose; two bones are left out" in " ".join(panel_recorder.drawn(panel).texts)
+    panel = next(cls for cls in classes() if "Bind" in getattr(cls, "titles", ()))
+    texts = panel_recorder.drawn(panel).texts
+    assert texts[texts.index("One part is loose") + 1] == "Two bones are left out"
     background.forget_failure()
     called = SimpleNamespace(bl_label="Bind", options=SimpleNamespace(is_invoke=False))
     SkinningJob.leave_notes(called, SimpleNamespace(notes=("one part is loose",)))
@@ -162,7 +176,7 @@ def test_notes_of_a_result_stay_in_the_panel_of_its_operator():
 def test_a_failure_leads_to_its_entry_of_the_manual(tmp_path, monkeypatch):
     monkeypatch.setattr(manual, "FOLDER", tmp_path)
     background.note_failure(background.Failure("Bind", "It does not work", "NO_VERTICES"))
-    panel = next(cls for cls in classes() if "Bind" in getattr(cls, "failures", ()))
+    panel = next(cls for cls in classes() if "Bind" in getattr(cls, "titles", ()))
     assert "wm.url_open" not in panel_recorder.drawn(panel).buttons, "a checkout has no pages"
     (tmp_path / "troubleshooting.html").touch()
     assert manual.page_address("troubleshooting.md", "NO_VERTICES").endswith("/troubleshooting.html#NO_VERTICES")

@@ -42,7 +42,7 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_bind"
     bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Bind", "Show Segments", "Find T-Intersections", "Generate Volumes", "Mirror Volumes", "Remove Volumes")
+    titles = ("Bind", "Show Segments", "Find T-Intersections", "Generate Volumes", "Mirror Volumes", "Remove Volumes")
 
     def draw_header_preset(self, context: bpy.types.Context) -> None:
         SKINNING_PT_bind_presets.draw_panel_header(self.layout)
@@ -54,7 +54,7 @@ class SKINNING_PT_bind(SidebarPanel, bpy.types.Panel):
         column = idle_column(layout)
         _draw_settings(column, context, settings)
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_bind)
             return
         if settings.method == "CONTAINMENT":
             _draw_volumes(layout, context, settings)

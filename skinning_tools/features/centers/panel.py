@@ -35,7 +35,7 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_rotation_centers"
     bl_parent_id = DEFORMATION
     bl_options = {"DEFAULT_CLOSED"}
-    failures = (
+    titles = (
         "Bake Centers of Rotation",
         "Apply as Shape Keys",
         "Bake to PC2",
@@ -51,7 +51,7 @@ class SKINNING_PT_rotation_centers(SidebarPanel, bpy.types.Panel):
         for name in BakeSettings.declared:
             settings.prop(context.scene.skinning_rotation_centers, name)
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_rotation_centers)
             return
         draw_button(layout, context, "skinning.bake_rotation_centers", "Bake Centers", "PIVOT_MEDIAN")
         draw_failure(layout, context, SKINNING_PT_rotation_centers)

@@ -50,7 +50,7 @@ class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
     bl_label = "Convert Animation"
     bl_idname = "SKINNING_PT_convert_animation"
     bl_parent_id = ANIMATION
-    failures = ("Convert Animation to Skinning", "Convert Again", "Suggest Bones")
+    titles = ("Convert Animation to Skinning", "Convert Again", "Suggest Bones")
 
     def draw_header_preset(self, context: bpy.types.Context) -> None:
         SKINNING_PT_conversion_presets.draw_panel_header(self.layout)
@@ -62,7 +62,7 @@ class SKINNING_PT_convert_animation(SidebarPanel, bpy.types.Panel):
         draw_settings(settings, context.scene, active_object(context))
 
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_convert_animation)
             return
         chosen = context.scene.skinning_conversion
         if stands_for_source(context, chosen):

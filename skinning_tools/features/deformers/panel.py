@@ -22,7 +22,7 @@ class SKINNING_PT_bake_deformers(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_bake_deformers"
     bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Bake Deformers", "Restore Weights", "Save Training Set")
+    titles = ("Bake Deformers", "Restore Weights", "Save Training Set")
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
@@ -32,7 +32,7 @@ class SKINNING_PT_bake_deformers(SidebarPanel, bpy.types.Panel):
         for name in DeformerSettings.places:
             column.prop(settings, name)
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_bake_deformers)
         baked = mesh is not None and EARLIER in mesh.data
         name, check = ("restore_weights", check_restorable) if baked else ("bake_deformers", check_bakeable)
         text, icon = ("Restore Weights", "LOOP_BACK") if baked else ("Bake Deformers", "MOD_SMOOTH")

@@ -5,7 +5,7 @@ import bpy
 
 from ...blender import background
 from ...blender.job_checks import reason_not_to_work
-from ...ui.drawing import SidebarPanel, draw_failure, draw_rows, draw_text, idle_column, split_layout
+from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_rows, draw_text, idle_column, split_layout
 from . import component_view
 from .build import check_buildable
 from .components import Components
@@ -16,13 +16,16 @@ class SKINNING_PT_eigenskin_components(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_eigenskin_components"
     bl_parent_id = "SKINNING_PT_eigenskin"
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Show Components",)
+    titles = ("Show Components",)
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         found = component_view.shown()
         operator = "skinning.show_eigenskin_components"
-        if background.running_job() is None:
+        job = background.running_job()
+        if job is not None:
+            draw_job(layout, job, SKINNING_PT_eigenskin_components)
+        else:
             reason = reason_not_to_work(context, check_buildable)
             row = layout.row(align=True)
             button = row.row(align=True)

@@ -74,7 +74,7 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_eigenskin"
     bl_parent_id = DEFORMATION
     bl_options = {"DEFAULT_CLOSED"}
-    failures = (
+    titles = (
         "Add Example",
         "Add Examples from Frames",
         "Mirror Examples",
@@ -106,7 +106,7 @@ class SKINNING_PT_eigenskin(SidebarPanel, bpy.types.Panel):
         _draw_estimate(column, armature, mesh_object)
         _draw_settings(column, armature.skinning_eigenskin)
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_eigenskin)
             return
         record = eigenskin_record(mesh_object)
         button = layout.row()

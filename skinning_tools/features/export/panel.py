@@ -3,10 +3,14 @@
 
 import bpy
 
-from ...blender.job_checks import reason_not_to_work
-from ...ui.drawing import SidebarPanel, draw_button, draw_failure, idle_column, split_layout
+from ...blender.job_checks import active_object, reason_not_to_work
+from ...ui.drawing import SidebarPanel, draw_button, draw_failure, draw_text, idle_column, split_layout
 from ...ui.groups import ANIMATION
 from . import export
+
+_SHEARED = (
+    "Affine bones shear, which an engine that keeps scale apart, such as Unreal, cannot play: convert with Scaled bones"
+)
 
 
 class SKINNING_PT_export(SidebarPanel, bpy.types.Panel):
@@ -14,13 +18,15 @@ class SKINNING_PT_export(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_export"
     bl_parent_id = ANIMATION
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Export Character", "Select Result for Export")
+    titles = ("Export Character", "Select Result for Export")
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
         settings, column = context.scene.skinning_export, idle_column(layout)
         for name in ("engine", "file_format", "all_clips", "compare"):
             column.prop(settings, name)
+        if export.plays_apart(active_object(context), settings.engine):
+            draw_text(column, context, _SHEARED, "INFO")
         reason = reason_not_to_work(context, export.check_exportable)
         draw_button(layout, context, "skinning.export_character", "Export", "EXPORT", reason)
         draw_failure(layout, context, SKINNING_PT_export)

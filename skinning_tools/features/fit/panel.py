@@ -27,7 +27,7 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_fit_weights"
     bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
-    failures = (
+    titles = (
         "Start Weight Fit",
         "Fit Weights to Pose",
         "Drag Vertex in Pose",
@@ -53,7 +53,7 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
         _draw_source(column, context, settings, original, copies)
         _draw_settings(column, settings, original)
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_fit_weights)
             return
         reason = reason_not_to_work(context, partial(check_ready, settings=FitSettings.of(settings)))
         row = layout.row(align=True)

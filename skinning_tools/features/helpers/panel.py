@@ -25,14 +25,14 @@ class SKINNING_PT_joint_helpers(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_joint_helpers"
     bl_parent_id = DEFORMATION
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Add Bone Links", "Remove Bone Links", "Add Bulge Bone", "Remove Bulge Bone")
+    titles = ("Add Bone Links", "Remove Bone Links", "Add Bulge Bone", "Remove Bulge Bone")
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         reason = reason_not_to_work(context, helped_armature)
         job = background.running_job()
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_joint_helpers)
             return
         if reason:
             draw_text(layout, context, reason, "INFO")

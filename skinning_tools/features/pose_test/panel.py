@@ -38,7 +38,7 @@ class SKINNING_PT_pose_test(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_pose_test"
     bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Pose Test",)
+    titles = ("Pose Test",)
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
@@ -48,7 +48,7 @@ class SKINNING_PT_pose_test(SidebarPanel, bpy.types.Panel):
         for each in PoseTestSettings.declared:
             column.prop(context.scene.skinning_pose_test, each)
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_pose_test)
             return
         reason = reason_not_to_work(context, check_testable)
         draw_button(layout, context, "skinning.pose_test", "Pose Test", "ARMATURE_DATA", reason)

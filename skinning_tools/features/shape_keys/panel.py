@@ -29,7 +29,7 @@ class SKINNING_PT_shape_keys(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_shape_keys"
     bl_parent_id = ANIMATION
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Convert Shape Keys to Bones",)
+    titles = ("Convert Shape Keys to Bones",)
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
@@ -39,7 +39,7 @@ class SKINNING_PT_shape_keys(SidebarPanel, bpy.types.Panel):
             if name != "bone_kind":
                 settings.prop(context.scene.skinning_shape_keys, name)
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_shape_keys)
             return
         draw_button(layout, context, "skinning.convert_shape_keys", "Convert to Bones", "SHAPEKEY_DATA")
         draw_failure(layout, context, SKINNING_PT_shape_keys)

@@ -29,7 +29,7 @@ class SKINNING_PT_transfer_weights(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_transfer_weights"
     bl_parent_id = WEIGHTS
     bl_options = {"DEFAULT_CLOSED"}
-    failures = ("Transfer Weights", "Select Transferred")
+    titles = ("Transfer Weights", "Select Transferred")
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
@@ -40,7 +40,7 @@ class SKINNING_PT_transfer_weights(SidebarPanel, bpy.types.Panel):
         _draw_settings(column, context, settings, mesh_object)
         job = background.running_job()
         if job is not None:
-            draw_job(layout, job)
+            draw_job(layout, job, SKINNING_PT_transfer_weights)
             return
         targets = []
         given = settings.source, settings.mirror != "NONE"

@@ -61,7 +61,7 @@ class SKINNING_PT_weights(_Part, bpy.types.Panel):
     bl_label = "Weights"
     bl_idname = "SKINNING_PT_weights"
     bl_parent_id = WEIGHTS
-    failures = (
+    titles = (
         "Find Unweighted Vertices",
         "Find Rogue Weights",
         "Select Rogue Vertices",
@@ -75,7 +75,7 @@ class SKINNING_PT_weights(_Part, bpy.types.Panel):
     def draw(self, context: bpy.types.Context) -> None:
         job = background.running_job()
         if job is not None:
-            draw_job(self.layout, job)
+            draw_job(self.layout, job, SKINNING_PT_weights)
             return
         draw_mesh(split_layout(self), context)
         reason = reason_not_to_work(context, weighted_or_edited_mesh)
