@@ -6,7 +6,7 @@ import pytest
 
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.shape_rig import Settings, Shapes, bone_names, mirrored_axes, solve_shapes
-from skinning_tools.core.shape_rig.mirror import find_mirror
+from skinning_tools.core.shape_rig.mirror import find_mirror, unpaired_sliders
 from skinning_tools.core.shape_rig.motion import rotations
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
@@ -111,6 +111,9 @@ def test_no_mirror_without_partners():
     assert find_mirror(bent, shapes.deltas) is None
     # A slider of the left alone has none on the right.
     assert find_mirror(shapes.rest, shapes.deltas[:2]) is None
+    # Nor has the last one, named in any order; a face without mirrored vertices has none to name.
+    np.testing.assert_array_equal(unpaired_sliders(shapes.rest, shapes.deltas[[1, 0, 2, 4]]), [3])
+    assert not len(unpaired_sliders(bent, shapes.deltas))
     rig = solve_shapes(Shapes(bent, shapes.deltas, shapes.triangles), Settings(bone_count=3, symmetric=True))
     assert rig.partners is None
 

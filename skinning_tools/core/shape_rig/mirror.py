@@ -116,6 +116,31 @@ class Mirror:
 def find_mirror(rest: np.ndarray, deltas: np.ndarray) -> tuple[Mirror, float] | None:
     """The mirror of a face with vertices (N, 3) and sliders (S, N, 3), and where its plane is in x; None if there is
     none, in the vertices or in the sliders. There are no bones yet."""
+    found = _mirrored_vertices(rest, deltas)
+    if found is None:
+        return None
+    vertices, near, centered, plane = found
+    sliders = _mirrored_sliders(deltas[:, near], deltas[:, vertices[near]])
+    if np.any(sliders < 0):
+        return None
+    own = vertices == np.arange(len(rest))
+    solved = np.flatnonzero(own | (centered[:, 0] > centered[vertices, 0]))
+    return Mirror(vertices, own & near, solved, sliders, np.empty(0, np.intp)), plane
+
+
+def unpaired_sliders(rest: np.ndarray, deltas: np.ndarray) -> np.ndarray:
+    """The sliders (n,) that keep a face without a mirror, as of ``find_mirror``: no other one mirrors them, nor do they
+    themselves. None of them if its vertices have no mirror either."""
+    found = _mirrored_vertices(rest, deltas)
+    if found is None:
+        return np.empty(0, np.intp)
+    vertices, near = found[:2]
+    return np.flatnonzero(_mirrored_sliders(deltas[:, near], deltas[:, vertices[near]]) < 0)
+
+
+def _mirrored_vertices(rest: np.ndarray, deltas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float] | None:
+    """(N,) which vertex mirrors each, itself where none does; (N,) bool, whether one does; the vertices (N, 3) with the
+    plane at x = 0, and where that is. None if too few have one."""
     low, high = rest.min(axis=0), rest.max(axis=0)
     plane = 0.5 * float(low[0] + high[0])
     centered = rest - [plane, 0.0, 0.0]
@@ -125,14 +150,7 @@ def find_mirror(rest: np.ndarray, deltas: np.ndarray) -> tuple[Mirror, float] | 
     near = (near <= VERTEX_TOLERANCE * np.linalg.norm(high - low)) & (paired >= 0)
     if np.mean(near) < SYMMETRIC:
         return None
-    everyone = np.arange(len(rest))
-    vertices = np.where(near, paired, everyone)
-    sliders = _mirrored_sliders(deltas[:, near], deltas[:, vertices[near]])
-    if sliders is None:
-        return None
-    own = vertices == everyone
-    solved = np.flatnonzero(own | (centered[:, 0] > centered[vertices, 0]))
-    return Mirror(vertices, own & near, solved, sliders, np.empty(0, np.intp)), plane
+    return np.where(near, paired, np.arange(len(rest))), near, centered, plane
 
 
 def _pairs(features: np.ndarray) -> np.ndarray:
@@ -150,8 +168,8 @@ def _pairs(features: np.ndarray) -> np.ndarray:
     return found
 
 
-def _mirrored_sliders(deltas: np.ndarray, images: np.ndarray) -> np.ndarray | None:
-    """(S,) which slider is the mirror image of each; None where one has none."""
+def _mirrored_sliders(deltas: np.ndarray, images: np.ndarray) -> np.ndarray:
+    """(S,) which slider is the mirror image of each; -1 where none is."""
     count = len(deltas)
     flat, mirrored = deltas.reshape(count, -1), (images * POLAR.astype(np.float32)).reshape(count, -1)
     squares = np.einsum("sd,sd->s", flat, flat, dtype=np.float64)
@@ -162,9 +180,8 @@ def _mirrored_sliders(deltas: np.ndarray, images: np.ndarray) -> np.ndarray | No
         if found[slider] < 0:
             free = np.where(found < 0, away[slider], np.inf)
             best = slider if free[slider] <= limit[slider] else int(np.argmin(free))
-            if free[best] > limit[slider]:
-                return None
-            found[slider], found[best] = best, slider
+            if free[best] <= limit[slider]:
+                found[slider], found[best] = best, slider
     return found
 
 

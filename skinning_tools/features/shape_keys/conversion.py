@@ -3,7 +3,7 @@
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
@@ -17,13 +17,16 @@ from ...blender.preconditions import object_label, unmet
 from ...blender.records import FACE, write_record
 from ...blender.skin_reader import armature_modifier, bone_matrices
 from ...blender.temporary_scene import temporary_scene
-from ...blender.wording import sentence
+from ...blender.wording import listed
 from .animation import HandedOver, hand_over
 from .body import Body, check_body, read_body
 from .faces import FaceRecord
 from .reading import ShapeKeys, check_shape_keys, read_shape_keys
 from .rig_writer import FaceRig, write_rig
 from .settings import ShapeKeySettings
+
+if TYPE_CHECKING:
+    from ...core.shape_rig import Shapes
 
 _READ, _SOLVED, _WRITTEN = 0.02, 0.9, 0.93
 
@@ -92,10 +95,18 @@ def convert_shape_keys(
             remove_living(made)
     notes = [*source.notes]
     if settings.symmetric and shape_rig.partners is None:
-        notes.append(
-            f"{sentence(object_label(mesh_object))} or its shape keys are not symmetric in X: solved without Symmetric"
-        )
+        notes.append(_asymmetry_note(source, shapes))
     return FaceConversion(name, rig, record, handed_over, time.perf_counter() - begin, tuple(notes))
+
+
+def _asymmetry_note(source: ShapeKeys, shapes: "Shapes") -> str:
+    """What keeps the face from being solved symmetrically."""
+    from ...core.shape_rig import unpaired_sliders
+
+    names = [source.sliders[index].name for index in unpaired_sliders(shapes.rest, shapes.deltas)]
+    if names:
+        return f"solved without Symmetric, as no shape key is the mirror image in X of these: {listed(names)}"
+    return f"solved without Symmetric, as {object_label(source.mesh_object)} is not symmetric in X"
 
 
 def _measured(
