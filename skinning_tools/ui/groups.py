@@ -6,13 +6,12 @@ A panel joins a group by its ``bl_parent_id``.
 
 import bpy
 
-from ..blender import background
 from ..blender.character import armature_at, meshes_of, target_mesh
 from ..blender.control_points import SKIN_TYPES
 from ..blender.conversions import result_of
 from ..blender.job_checks import active_object
 from ..blender.records import FACE
-from .drawing import SidebarPanel, draw_text, works_on_selection
+from .drawing import SidebarPanel, draw_text, idle_column, works_on_selection
 
 ANIMATION = "SKINNING_PT_group_animation"
 WEIGHTS = "SKINNING_PT_group_weights"
@@ -33,15 +32,15 @@ class _Group(SidebarPanel):
         if not works_on_selection(context):
             draw_text(self.layout, context, self.nothing, "INFO")
             return
-        # The panel of the running job shows its progress.
-        if background.running_job() is None:
-            active, mesh_object = active_object(context), target_mesh(context, self.kinds)
-            armature = armature_at(active)
-            names = dict.fromkeys(ob.name for ob in (mesh_object or active, armature) if ob is not None)
-            self.layout.label(text=", ".join(names), icon="OBJECT_DATA", translate=False)
-            none_chosen = mesh_object is None and armature is not None and meshes_of(armature, context.view_layer)
-            step = self.several if none_chosen else self.next_step(mesh_object, armature)
-            draw_text(self.layout, context, step, "FORWARD")
+        active, mesh_object = active_object(context), target_mesh(context, self.kinds)
+        armature = armature_at(active)
+        names = dict.fromkeys(ob.name for ob in (mesh_object or active, armature) if ob is not None)
+        # Also while a job runs, or the panels below would move under the pointer.
+        layout = idle_column(self.layout)
+        layout.label(text=", ".join(names), icon="OBJECT_DATA", translate=False)
+        none_chosen = mesh_object is None and armature is not None and meshes_of(armature, context.view_layer)
+        step = self.several if none_chosen else self.next_step(mesh_object, armature)
+        draw_text(layout, context, step, "FORWARD")
 
     def next_step(self, mesh_object: bpy.types.Object | None, armature: bpy.types.Object | None) -> str:
         raise NotImplementedError
@@ -57,8 +56,10 @@ class SKINNING_PT_group_animation(_Group, bpy.types.Panel):
         if mesh_object is None:
             return self.nothing if armature is None else "To bind meshes to the armature, open Bind and Weights below"
         result = result_of(mesh_object)
-        if result is not None and mesh_object != result.source:
-            return "This is a result. Play the animation, and compare it with its source below"
+        if result is not None:
+            if mesh_object == result.source:
+                return "Converted. Compare it with its result below, then Export"
+            return "This is a result. Play it, compare it with its source below, then Export"
         if FACE in mesh_object:
             return "This is a face whose sliders move bones. They are below, in Convert Shape Keys"
         keys = mesh_object.data.shape_keys

@@ -94,6 +94,13 @@ def check_exportable(context: bpy.types.Context, active: bpy.types.Object | None
     check_skinned(context, _first_mesh(context, active))
 
 
+def plays_apart(active: bpy.types.Object | None, engine: str) -> bool:
+    """Whether the engine may keep apart what the bones of the conversion of ``active`` need together. Cheap enough for
+    a panel."""
+    result = result_of(active)
+    return ENGINES[engine].apart and result is not None and result.figures["settings"]["bone_kind"] == "AFFINE"
+
+
 def _first_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object | None:
     """The active mesh, or the result if it is a conversion's source; of an active armature its first visible mesh, or
     the one that ``mesh_meant`` finds."""

@@ -2,6 +2,7 @@
 """Exporting a character, and selecting it for Blender's own exporters."""
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import bpy
@@ -41,6 +42,10 @@ and compare the file with the scene"""
     @staticmethod
     def work(context: bpy.types.Context, active: bpy.types.Object | None, **given: Any) -> export.Exported:
         return background.drain(export.export(context, active, **given))
+
+    def leave_notes(self, result: export.Exported) -> None:
+        """The whole line, too: the status bar cuts off how closely the file plays."""
+        super().leave_notes(replace(result, notes=(result.line(), *result.notes)))
 
     @property
     def filename_ext(self) -> str:

@@ -32,7 +32,11 @@ def open_input(path: Path, run_scripts: bool) -> None:
         scripts = {"use_scripts": True} if run_scripts else {}
         bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False, **scripts)
     except RuntimeError as error:
-        raise BadScene(f"The file {path} cannot be opened: {reason(error)}") from error
+        # Blender's text has the path once or twice.
+        why = reason(error).rpartition(str(path))[2].strip("\"',: ") or reason(error)
+        raise BadScene(
+            f"The file {path} cannot be opened: {why}. If it is damaged or incomplete, copy or save it again"
+        ) from error
 
 
 def input_path(options: argparse.Namespace) -> Path:
