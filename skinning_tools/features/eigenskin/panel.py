@@ -55,8 +55,8 @@ class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
         # Examples of the armature's other meshes are grayed out.
         row.active = lost or item.mesh.session_uid == self.shown_mesh_uid
         row.prop(item, "enabled", text="")
-        kind = item.bl_rna.properties["kind"].enum_items[item.kind]
-        row.prop(item, "name", text="", emboss=False, icon="ERROR" if lost else kind.icon)
+        # No icon of the kind, which is below: in a narrow sidebar a name ends with what tells it from its neighbors.
+        row.prop(item, "name", text="", emboss=False, icon="ERROR" if lost else "NONE")
         if item.error_before > 0:
             share = row.row()
             share.alignment = "RIGHT"
@@ -177,6 +177,9 @@ def _draw_examples(
         body.prop(group, "use_markers")
         draw_frame_range(body, context.scene, group)
     shown = group.examples[group.active_index] if 0 <= group.active_index < len(group.examples) else None
+    if shown is not None:
+        kind = shown.bl_rna.properties["kind"].enum_items[shown.kind]
+        layout.label(text=shown.name, icon=kind.icon, translate=False)
     if shown is not None and shown.mesh == mesh_object:
         _draw_example(layout, context, shown)
 
