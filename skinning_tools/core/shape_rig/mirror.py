@@ -129,8 +129,8 @@ def find_mirror(rest: np.ndarray, deltas: np.ndarray) -> tuple[Mirror, float] | 
 
 
 def unpaired_sliders(rest: np.ndarray, deltas: np.ndarray) -> np.ndarray:
-    """The sliders (n,) that keep a face without a mirror, as of ``find_mirror``: no other one mirrors them, nor do they
-    themselves. None of them if its vertices have no mirror either."""
+    """Of a face with vertices (N, 3) and sliders (S, N, 3), those (n,) that have no mirror image in x among the sliders,
+    so that it cannot be solved symmetrically. None if its vertices have no mirror image, either."""
     found = _mirrored_vertices(rest, deltas)
     if found is None:
         return np.empty(0, np.intp)
