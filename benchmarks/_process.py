@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Work in a separate process, and its peak memory."""
 
+import atexit
 import multiprocessing
+import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -15,9 +17,16 @@ def in_own_process(function, *arguments):
     sys.path.sort(key=lambda folder: "scripts" in Path(folder).parts)
     try:
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            return pool.submit(function, *arguments).result()
+            return pool.submit(_without_end, function, *arguments).result()
     finally:
         sys.path[:] = path
+
+
+def _without_end(function, *arguments):
+    result = function(*arguments)
+    # Handlers run in reverse order: before that of Blender's module, which may wait forever after a simulation.
+    atexit.register(os._exit, 0)
+    return result
 
 
 def peak_memory() -> float:
