@@ -432,7 +432,8 @@ def converted_three_times():
 @pytest.mark.parametrize("active", ["Flag_skinned.002", "Flag_rig.002"])
 @pytest.mark.parametrize("how", ["delete", "again", "convert"])
 def test_a_deleted_result_shows_the_objects_that_its_error_colors_hid(scene, active, how):
-    source, first, second, _ = converted_three_times()
+    source, first, second, third = converted_three_times()
+    uid = third.session_uid
     several_scenes.select(bpy.data.objects[active])
     if how == "delete":
         bpy.ops.skinning.delete_result()
@@ -440,9 +441,9 @@ def test_a_deleted_result_shows_the_objects_that_its_error_colors_hid(scene, act
         bpy.ops.skinning.convert_again(replace=True)
     else:
         convert(on_result="REPLACE")
-    assert "Flag_skinned.002" not in bpy.data.objects
+    assert uid not in [ob.session_uid for ob in bpy.data.objects]
     assert [ob.visible_get() for ob in (source, first, second)] == [True, False, True]
-    made = source if how == "delete" else bpy.data.objects["Flag_skinned.003"]
+    made = source if how == "delete" else bpy.data.objects["Flag_skinned.002"]
     assert (bpy.context.view_layer.objects.active, bpy.context.selected_objects) == (made, [made])
 
 

@@ -53,17 +53,20 @@ def test_its_source_is_converted_again(scene, capsys, active, mode, shown, on_re
     bpy.ops.object.mode_set(mode=mode)
     assert f"Converts Flag, the source of {active}" in drawn().texts
     before = scenes.data_blocks()
+    earlier = bpy.data.objects["Flag_skinned"].session_uid
     assert convert(on_result=on_result) == {"FINISHED"}
-    assert "Flag_skinned" not in [ob.name for ob in bpy.data.objects] or on_result == "KEEP"
-    assert rigs() == (["Flag_rig", "Flag_rig.001"] if on_result == "KEEP" else ["Flag_rig.001"])
+    # What replaces a result has its names.
+    ending = ".001" if on_result == "KEEP" else ""
+    assert (earlier in [ob.session_uid for ob in bpy.data.objects]) == (on_result == "KEEP")
+    assert rigs() == list(dict.fromkeys(["Flag_rig", f"Flag_rig{ending}"]))
     made = bpy.context.view_layer.objects.active
-    assert (made.name, bpy.context.mode, source.visible_get()) == ("Flag_skinned.001", "OBJECT", True)
+    assert (made.name, bpy.context.mode, source.visible_get()) == (f"Flag_skinned{ending}", "OBJECT", True)
+    assert (result_of(made).mesh, result_of(made).rig) == (made, made.parent)
+    assert made["skinning_report"]["armature"] == made.parent.name
     assert (made["skinning_report"]["source"], made["skinning_e_rms"]) == ("Flag", pytest.approx(expected, rel=1e-12))
     assert f"{active} is the result of a conversion: its source is converted, Flag" in capsys.readouterr().out
     if on_result == "REPLACE":
-        assert {kind: len(names) for kind, names in scenes.data_blocks().items()} == {
-            kind: len(names) for kind, names in before.items()
-        }
+        assert scenes.data_blocks() == before
 
 
 def test_the_source_itself_is_as_before(scene, capsys):
@@ -246,16 +249,19 @@ def test_sources_and_results_selected_together(scene, selected, sources, replace
     moving_meshes.twisting_bar()
     convert()
     activate(*selected)
-    before = set(rigs())
+    # What replaces a result may have its names.
+    before = {bpy.data.objects[name].session_uid: name for name in rigs()}
     chosen = scene.skinning_conversion
     chosen.selected_objects, chosen.on_result = True, on_result
     assert any(text.startswith(f"Converts {', '.join(sources)}, the source of ") for text in drawn().texts)
     convert(selected_objects=True, on_result=on_result)
-    made, *more = set(rigs()) - before
+    after = {ob.session_uid: ob for ob in map(bpy.data.objects.get, rigs())}
+    made, *more = after.keys() - before.keys()
     assert not more
-    figures = bpy.data.objects[made]["skinning_report"].to_dict()
+    figures = after[made]["skinning_report"].to_dict()
     assert [part["source"] for part in figures.get("parts", [figures])] == sources
-    assert before - set(rigs()) == (set(replaced) if on_result == "REPLACE" else set())
+    gone = [before[uid] for uid in before.keys() - after.keys()]
+    assert sorted(gone) == (sorted(replaced) if on_result == "REPLACE" else [])
 
 
 def test_one_of_those_selected_has_lost_its_source(scene):
@@ -309,7 +315,7 @@ def test_on_the_command_line(shot, capsys, names, on_result):
     named = "Flag_rig" if "Flag_rig" in names else "Flag_skinned"
     note = rf"^Note +{named} is the result of a conversion: its source is converted, Flag$"
     assert re.search(note, printed, re.MULTILINE)
-    assert rigs() == (["Flag_rig", "Flag_rig.001"] if on_result == "keep" else ["Flag_rig.001"])
+    assert rigs() == (["Flag_rig", "Flag_rig.001"] if on_result == "keep" else ["Flag_rig"])
 
 
 def test_the_result_itself_on_the_command_line(shot, capsys):

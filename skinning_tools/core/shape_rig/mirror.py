@@ -129,8 +129,8 @@ def find_mirror(rest: np.ndarray, deltas: np.ndarray) -> tuple[Mirror, float] | 
 
 
 def unpaired_sliders(rest: np.ndarray, deltas: np.ndarray) -> np.ndarray:
-    """Of a face with vertices (N, 3) and sliders (S, N, 3), those (n,) that have no mirror image in x among the sliders,
-    so that it cannot be solved symmetrically. None if its vertices have no mirror image, either."""
+    """Of a face with vertices (N, 3) and sliders (S, N, 3), the sliders (n,) of which none is the mirror image in x, so
+    that it cannot be solved symmetrically. Empty if its vertices have no mirror images, either."""
     found = _mirrored_vertices(rest, deltas)
     if found is None:
         return np.empty(0, np.intp)

@@ -20,7 +20,7 @@ from ...blender.visibility import make_active, shown_for_good
 from ...core.errors import BadScene
 from . import conversion
 from .clips import check_clip_names
-from .result import check_deletable, delete_result, notes_on_deleting, sources_to_convert
+from .result import check_deletable, delete_result, notes_on_deleting, replace_result, sources_to_convert
 from .settings import CONVERT, REPLACE, ConvertSettings, SkinningConversionSettings, settings_of
 
 # What is to be converted: the settings of a call, or those of the scene.
@@ -160,6 +160,8 @@ def convert_chosen(
         if replace and all(map(is_alive, (*result.meshes, *filter(None, [result.rig]))))
     ]
     notes = *filter(None, [note]), *made.notes, *notes_on_deleting(replaced)
+    if len(replaced) == 1 and replaced[0].sources == list(chosen.sources):
+        replace_result(context, replaced.pop(), made.rig)
     for result in replaced:
         delete_result(context, result)
     return dataclasses.replace(made, notes=notes)

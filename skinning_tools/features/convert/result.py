@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A finished conversion: the objects in the same place, its sources, its errors, and how to delete it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import bpy
 
@@ -13,6 +14,10 @@ from ...blender.error_display import HIDDEN
 from ...blender.preconditions import foreign, object_label, unmet
 from ...blender.visibility import show_hidden
 from ...core.errors import BadScene
+from .stored_record import note_names
+
+if TYPE_CHECKING:
+    from .rig_writer import Rig
 
 
 def other_results(result: Result) -> list[Result]:
@@ -106,6 +111,28 @@ def delete_result(context: bpy.types.Context, result: Result) -> list[str]:
     empty = [home for home in homes if home.name in ours and not home.objects and not home.children]
     bpy.data.batch_remove([home for home in empty if home in bpy.data.collections.values()])
     return names
+
+
+def replace_result(context: bpy.types.Context, result: Result, rig: "Rig") -> None:
+    """Delete the result, and give its names to the ``rig`` of the same sources that takes its place."""
+    pairs = [(rig.armature, result.rig), *zip(rig.objects, result.meshes, strict=False)]
+    blocks = [(new, old) for ours, theirs in pairs if theirs is not None for new, old in _blocks_of(ours, theirs)]
+    names = [(new, old.name) for new, old in blocks]
+    names += [(rig.collection, result.figures["collection"])] if "collection" in result.figures else []
+    delete_result(context, result)
+    for block, name in names:
+        # Names of what stays, as another object uses it, are not free: Blender numbers the new one.
+        block.name = name
+    note_names(rig)
+
+
+def _blocks_of(new: bpy.types.Object, old: bpy.types.Object) -> Iterator[tuple[bpy.types.ID, bpy.types.ID]]:
+    """Data-blocks of a new object, with those of an old one that they take the place of."""
+    yield new, old
+    yield new.data, old.data
+    actions = [ob.animation_data.action if ob.animation_data is not None else None for ob in (new, old)]
+    if None not in actions:
+        yield actions[0], actions[1]
 
 
 def clip_names(figures: dict) -> list[str]:

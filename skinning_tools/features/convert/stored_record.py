@@ -96,3 +96,13 @@ def write_record_of(objects: Sequence[bpy.types.Object], rig: Rig, record: dict)
         own = {"source": source.name, "source_data": source.data.name, "object": made.name}
         write_figures(made, {**record, **own})
     rig.armature[REPORT_PROPERTY] = record
+
+
+def note_names(rig: Rig) -> None:
+    """Bring the stored names of what was made up to date."""
+    for carrier in (*rig.objects, rig.armature):
+        figures = carrier[REPORT_PROPERTY]
+        figures["object"] = (rig.object if carrier == rig.armature else carrier).name
+        figures["armature"], figures["collection"] = rig.armature.name, rig.collection.name
+        for part, made in zip(figures.get("parts", ()), rig.objects, strict=False):
+            part["object"] = made.name
