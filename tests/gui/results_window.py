@@ -52,7 +52,8 @@ def converted_on_its_result(flag):
     bpy.context.scene.skinning_conversion.on_result = "REPLACE"
     picture("results_1_on_a_result", views()[0])
     yield from press_button("skinning.convert_animation")
-    yield lambda: idle() and "Flag_skinned" not in bpy.data.objects
+    uid = before.session_uid
+    yield lambda: idle() and uid not in [ob.session_uid for ob in bpy.data.objects]
     made = bpy.context.view_layer.objects.active
     assert made["skinning_report"]["source"] == "Flag"
     assert flag.visible_get()
