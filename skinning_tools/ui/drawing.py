@@ -210,7 +210,9 @@ def draw_text(
     width = context.region.width / context.preferences.system.ui_scale - margin
     column = layout.column(align=True)
     column.scale_y = 0.8
-    for paragraph in translated(text).split("\n"):
+    for number, paragraph in enumerate(translated(text).split("\n")):
+        if number:
+            column.separator()
         for line in textwrap.wrap(paragraph, max(20, int(width / LETTER_WIDTH))):
             column.label(text=line, icon=icon)
             icon = "BLANK1"

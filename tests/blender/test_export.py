@@ -9,12 +9,14 @@ from skinning_tools.blender import actions, clip_tracks
 from skinning_tools.blender.skin_reader import armature_of
 from skinning_tools.core.errors import BadScene
 from skinning_tools.features.export import comparison, engines, export
+from skinning_tools.features.export.panel import SKINNING_PT_export
 from tests.blender import (
     clip_scenes,
     command_runs,
     eigenskin_scenes,
     gltf_file,
     moving_meshes,
+    panel_recorder,
     refusals,
     scenes,
     shape_key_scenes,
@@ -301,6 +303,19 @@ def test_a_linked_character_with_driven_keys_is_refused(tmp_path):
         scenes.drain(export.export(bpy.context, bpy.context.view_layer.objects.active, str(path)))
     assert raised.value.code == "LINKED_OBJECT"
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "engine", "warned"), [("AFFINE", "UNREAL", True), ("AFFINE", "THREE", False), ("RIGID", "UNREAL", False)]
+)
+def test_the_panel_warns_of_bones_that_an_engine_cannot_play(kind, engine, warned):
+    moving_meshes.fresh_scene()
+    moving_meshes.waving_grid()
+    bpy.ops.skinning.convert_animation(bone_count=2, iterations=1, bone_kind=kind)
+    bpy.context.scene.skinning_export.engine = engine
+    assert (
+        any(text.startswith("Affine bones shear") for text in panel_recorder.drawn(SKINNING_PT_export).texts) == warned
+    )
 
 
 @pytest.mark.parametrize("path", ["a.b/hero.v2", "a.b/hero.v2.glb", "a.b/hero.v2.FBX"])

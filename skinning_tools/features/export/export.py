@@ -91,7 +91,7 @@ class Exported(Result):
 
 def check_exportable(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
     """Raises BadScene with the reason if there is no character to export. Cheap enough for a panel."""
-    check_skinned(context, _first_mesh(context, active))
+    check_skinned(context, first_mesh(context, active))
 
 
 def plays_apart(active: bpy.types.Object | None, engine: str) -> bool:
@@ -101,7 +101,7 @@ def plays_apart(active: bpy.types.Object | None, engine: str) -> bool:
     return ENGINES[engine].apart and result is not None and result.figures["settings"]["bone_kind"] == "AFFINE"
 
 
-def _first_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object | None:
+def first_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object | None:
     """The active mesh, or the result if it is a conversion's source; of an active armature its first visible mesh, or
     the one that ``mesh_meant`` finds."""
     if active is None or active.type != "ARMATURE":
@@ -118,7 +118,7 @@ def _visible(context: bpy.types.Context, armature: bpy.types.Object) -> list[bpy
 def character(context: bpy.types.Context, active: bpy.types.Object | None) -> list[bpy.types.Object]:
     """The armature of the active object and all visible meshes that it deforms, the active one first. Raises
     BadScene."""
-    first = _first_mesh(context, active)
+    first = first_mesh(context, active)
     check_skinned(context, first)
     armature = armature_at(first)
     assert first is not None

@@ -59,7 +59,7 @@ and compare the file with the scene"""
         # A remembered path does not count as set: its folder fits the next character, its name does not.
         if not path or not self.properties.is_property_set("filepath"):
             folder = os.path.dirname(path or bpy.data.filepath)
-            armature = armature_at(active_object(context))
+            armature = armature_at(export.first_mesh(context, active_object(context)))
             path = os.path.join(folder, bpy.path.clean_name(armature.name if armature is not None else "character"))
         self.filepath = with_ending(path, self.filename_ext)
         return ExportHelper.invoke(self, context, event)

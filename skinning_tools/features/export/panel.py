@@ -3,6 +3,7 @@
 
 import bpy
 
+from ...blender import background
 from ...blender.job_checks import active_object, reason_not_to_work
 from ...ui.drawing import SidebarPanel, draw_button, draw_failure, draw_text, idle_column, split_layout
 from ...ui.groups import ANIMATION
@@ -25,7 +26,9 @@ class SKINNING_PT_export(SidebarPanel, bpy.types.Panel):
         settings, column = context.scene.skinning_export, idle_column(layout)
         for name in ("engine", "file_format", "all_clips", "compare"):
             column.prop(settings, name)
-        if export.plays_apart(active_object(context), settings.engine):
+        # After an export, its notes say it.
+        unsaid = background.last_failure(*self.titles) is None
+        if unsaid and export.plays_apart(active_object(context), settings.engine):
             draw_text(column, context, _SHEARED, "INFO")
         reason = reason_not_to_work(context, export.check_exportable)
         draw_button(layout, context, "skinning.export_character", "Export", "EXPORT", reason)
