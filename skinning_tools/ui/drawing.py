@@ -127,7 +127,8 @@ def draw_job(layout: bpy.types.UILayout, job: background.RunningJob, panel: type
         layout.label(text=translated(f"{job.title} is running"), icon="TIME", translate=False)
         return
     layout.progress(factor=job.fraction, text=f"{translated(job.stage)}, {job.fraction:.0%}")
-    row = layout.row()
+    # Halves, so that the button stays in its place when the time becomes known.
+    row = layout.split()
     left = job.seconds_left
     text = "" if left is None else translated(f"{sentence(duration_text(left))} left")
     row.label(text=text, icon="TIME")
