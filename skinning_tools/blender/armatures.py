@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The bones of armature objects: whether they can be changed, and changing them in any mode of the user."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -180,6 +180,15 @@ def remove_if_empty(data: bpy.types.Armature, collection: bpy.types.BoneCollecti
     """Remove a bone collection of armature data if it exists and is empty."""
     if collection is not None and not len(collection.bones) and not len(collection.children):
         data.collections.remove(collection)
+
+
+def lock_locations(armature: bpy.types.Object, held: Mapping[str, bool]) -> None:
+    """Lock the location of the bones that are ``held`` at their joints, and unlock it where another was wholly
+    locked, since it has keys."""
+    for name, holds in held.items():
+        bone = armature.pose.bones[name]
+        if holds or all(bone.lock_location):
+            bone.lock_location = (holds, holds, holds)
 
 
 def drivers_of(armature: bpy.types.Object, names: Iterable[str]) -> list:

@@ -156,6 +156,9 @@ _OPTIONAL = {
     "frame_count": lambda value: isinstance(value, int),
     "notes": _are_texts,
     "curve": _is_curve,
+    "motion": _is_number,
+    "target": lambda value: isinstance(value, str),
+    "target_data": lambda value: isinstance(value, str),
     "normals": lambda value: _are_numbers_by_name(value) and {"mean", "within"} <= set(value.keys()),
     "keys": lambda value: _are_numbers_by_name(value) and {"after", "before", "tolerance"} <= set(value.keys()),
 }

@@ -158,6 +158,13 @@ def unit_scale(frames: np.ndarray) -> float:
     return 1.0 / radius
 
 
+def motion_size(frames: np.ndarray) -> float:
+    """How far the vertices of ``frames`` (F, N, 3) are from where they are in the first, root mean square, in the scale
+    of E_RMS: tells whether two animations are the same."""
+    total = sum(float(np.square(np.subtract(each, frames[0], dtype=np.float64)).sum()) for each in frames)
+    return 1000 * unit_scale(frames) * float(np.sqrt(total / frames.size))
+
+
 class ErrorMeter:
     """Collects the distance between an animation and its approximation, frame by frame.
 

@@ -96,6 +96,7 @@ def test_solve_again_keeps_what_was_edited(arm, monkeypatch):
     for frame in FRAMES:
         bpy.context.scene.frame_set(frame)
         for bone in rig.pose.bones:
+            assert all(bone.lock_location) == (bone.parent is not None)
             if bone.parent is not None:
                 place = bone.parent.matrix @ bone.parent.bone.matrix_local.inverted() @ bone.bone.head_local
                 assert (place - bone.head).length < 1e-5 * size_of(jointed)
@@ -140,13 +141,18 @@ def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
     edited(rig, lambda bones: bones.remove(bones[gone]))
     thickness = jointed.modifiers.new("Thickness", "SOLIDIFY")
     thickness.show_viewport, thickness.shell_vertex_group = False, gone
-    fewer = drain(again.solve_again(bpy.context, jointed, rotation_only=True)).record
-    assert fewer.e_rms_before == before < fewer.e_rms
+    found = drain(again.solve_again(bpy.context, jointed, rotation_only=True)).record
+    assert found.e_rms_before == before < found.e_rms
     # The conversion has held the joints: without Rotation Only, they are held, too.
-    assert fewer.warning == "farther from the target than before: undo"
+    assert found.warning == "farther from the target than before: undo"
     assert gone in jointed.vertex_groups
-    # What the panel shows is of the source.
-    assert drain(again.solve_again(bpy.context, jointed, target=other.name)).record.e_rms_before < 0
+    other.data = arm.data.copy()
+    for place, target, known in ((1, other, False), (2, other, True), (3, arm, False), (4, arm, True)):
+        last, found = found, drain(again.solve_again(bpy.context, jointed, target=target.name)).record
+        assert (found.e_rms_before == last.e_rms) is known, place
+        assert jointed["skinning_report"].get("target") == (other.name if target == other else None)
+    arm.data.shape_keys.key_blocks[3].mute = True
+    assert drain(again.solve_again(bpy.context, jointed)).record.e_rms_before < 0, "it moves otherwise now"
 
 
 def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
@@ -155,7 +161,7 @@ def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
     for key in bar.data.shape_keys.key_blocks[1:]:
         positions = read_positions(key.data, "co")
         key.data.foreach_set("co", (positions + noise.normal(scale=0.05, size=positions.shape)).ravel())
-    jointed, _ = convert(bar, bone_count=5, iterations=5, bone_kind="RIGID", joint_hierarchy=True)
+    jointed, rig = convert(bar, bone_count=5, iterations=5, bone_kind="RIGID", joint_hierarchy=True)
     before = jointed["skinning_e_rms"]
     found = drain(again.solve_again(bpy.context, jointed))
     assert found.record.e_rms_before == before
@@ -164,6 +170,9 @@ def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
     held = drain(again.solve_again(bpy.context, jointed, rotation_only=True))
     assert held.record.e_rms > 1.01 * before
     assert held.record.warning == "farther from the target than before: undo, or solve without Rotation Only"
+    assert {bone.parent for bone in rig.pose.bones if not all(bone.lock_location)} == {None}
+    drain(again.solve_again(bpy.context, jointed))
+    assert not any(all(bone.lock_location) for bone in rig.pose.bones)
 
 
 def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm):

@@ -23,7 +23,7 @@ from ..strongest import strongest_bones, strongest_first
 from . import rigid
 from .bone_model import BoneModel, homogeneous
 from .moving_joints import MovingJoints, places_of
-from .near_weights import PoseLimits, squared_error
+from .near_weights import PoseLimits, dearer_error
 from .reduction import AnimationMatrix
 from .residual import fit_residual_shapes
 from .smooth_solution import smooth_solution
@@ -40,9 +40,6 @@ _LAST_ROUNDS, _LAST_SWEEPS = 4, 12
 _POSABLE_ROUNDS = 3
 # Rounds of bones that may leave their joints.
 _SLIPPING_ROUNDS = 8
-# Weights for posing may raise the error by this factor, and always to this root mean square (of the unit ball), which
-# nobody sees.
-_DEARER, _UNSEEN = 1.2, 2e-4
 # Of the rest pose's diagonal: a joint that slips by less holds anything.
 _SLIGHT = 0.02
 
@@ -65,7 +62,7 @@ def solve_posable(
     limits = PoseLimits(hierarchy.parents, heads, state.points[:, :3])
     if not limits.broken(state).any():
         return free, hierarchy
-    most = _dearer(BoneModel(to_rows(motion)), state, matrix)
+    most = dearer_error(BoneModel(to_rows(motion)), state, matrix)
     for number in range(_POSABLE_ROUNDS):
         limits.keep(BoneModel(to_rows(motion)), state, matrix, most, settings.optimize_rest_pose)
         motion = rigid.sweep(collect_equations(state, matrix, free.bone_count), motion)
@@ -212,7 +209,7 @@ class _JointedSolve:
         self._sweep(state, matrix, progress)
         limits = PoseLimits(self.skeleton.parents, self.skeleton.heads, state.points[:, :3])
         model = BoneModel(to_rows(self.motion))
-        limits.keep(model, state, matrix, _dearer(model, state, matrix), self._optimize)
+        limits.keep(model, state, matrix, dearer_error(model, state, matrix), self._optimize)
 
     def _sweep(self, state: VertexState, matrix: AnimationMatrix, progress: Progress) -> NormalEquations:
         model = BoneModel(to_rows(self.motion))
@@ -229,11 +226,6 @@ def _sample(state: VertexState, bone_count: int) -> tuple[np.ndarray, np.ndarray
         stands_for.append(np.full(count, len(mine) / max(count, 1)))
     share = np.concatenate(stands_for)
     return np.concatenate(chosen), share / share.mean()
-
-
-def _dearer(model: BoneModel, state: VertexState, matrix: AnimationMatrix) -> float:
-    """The squared error that weights for posing may lead to."""
-    return max(_DEARER**2 * squared_error(model, state, matrix), matrix.squared_tolerance(_UNSEEN))
 
 
 def _finished(

@@ -21,13 +21,16 @@ from .vertex_step import VertexState, improve_vertices
 
 # Radians, and the share of the body's diagonal by which such a turn may move vertices of other parts.
 _TURN, _MOST = np.radians(45.0), 0.019
+# Weights for posing may raise the error by this factor, and always to this root mean square (of the unit ball), which
+# nobody sees.
+_DEARER, _UNSEEN = 1.2, 2e-4
 
 
 class PoseLimits:
     """Which vertices a turn of a bone may move: those that its own subtree moves most, and those of its parent."""
 
-    def __init__(self, parents: np.ndarray, heads: np.ndarray, rest: np.ndarray):
-        """parents (P,); heads (P, 3) joints at rest; rest (N, 3)."""
+    def __init__(self, parents: np.ndarray, heads: np.ndarray, rest: np.ndarray, locked: np.ndarray | None = None):
+        """parents (P,); heads (P, 3) joints at rest; rest (N, 3); locked (P,) bool: bones that get no more vertices."""
         self._heads, self._most = heads, _MOST * float(np.linalg.norm(np.ptp(rest, axis=0)))
         self._below = np.eye(len(parents), dtype=bool)
         for bone in reversed(parents_first(parents)):
@@ -36,6 +39,8 @@ class PoseLimits:
         linked = np.flatnonzero(parents >= 0)
         self._near = np.eye(len(parents), dtype=bool)
         self._near[linked, parents[linked]] = self._near[parents[linked], linked] = True
+        if locked is not None:
+            self._near[:, locked] = False
         # [strongest bone, turned bone]
         self._may = self._below.T.copy()
         self._may[parents[linked], linked] = True
@@ -65,38 +70,52 @@ class PoseLimits:
         return VertexState(state.points.copy(), bones, weights, state.importance)
 
     def keep(
-        self, model: BoneModel, state: VertexState, matrix: AnimationMatrix, most_error: float, optimize_rest_pose: bool
+        self,
+        model: BoneModel,
+        state: VertexState,
+        matrix: AnimationMatrix,
+        most_error: float,
+        optimize_rest_pose: bool,
+        former: VertexState | None = None,
     ) -> None:
         """Fit vertices again, in place, that break the limits: with their bones as far as these may move them, or with
-        one of their bones, its parent and its children, whichever is closer.
+        one of their bones, its parent and its children, or as they were in ``former``, whichever is closest.
 
         most_error: ``squared_error`` afterwards at most. Where that does not suffice for all, the vertices come first
-        that gain most for what they cost.
+        that gain most for what they cost. former: the same vertices before, of which those that keep the limits count.
         """
         wrong = np.flatnonzero(self.broken(state))
         now, before = state.of(wrong), matrix.rows(wrong)
         best, present = self._capped(now), _errors(model, now, before)
         least = _errors(model, best, before)
-        for hub in np.unique(now.bones):
-            places = np.flatnonzero((now.bones == hub).any(axis=1))
-            data = before[places]
-            fitted = _fitted(model, now.of(places), data, np.flatnonzero(self._near[hub]), optimize_rest_pose)
-            fitted = self._capped(fitted)
+
+        def take(places: np.ndarray, fitted: VertexState, data: np.ndarray) -> None:
             errors = _errors(model, fitted, data)
             better = errors < least[places]
-            chosen = places[better]
-            least[chosen] = errors[better]
-            best.points[chosen], best.bones[chosen] = fitted.points[better], fitted.bones[better]
-            best.weights[chosen] = fitted.weights[better]
+            least[places[better]] = errors[better]
+            best.put(places[better], fitted.of(better))
+
+        for hub in np.unique(now.bones):
+            places = np.flatnonzero((now.bones == hub).any(axis=1))
+            data, near = before[places], np.flatnonzero(self._near[hub])
+            fitted = _fitted(model, now.of(places), data, near, optimize_rest_pose)
+            take(places, self._capped(fitted), data)
+        if former is not None:
+            earlier = former.of(wrong)
+            sound = np.flatnonzero(~self.broken(earlier))
+            take(sound, earlier.of(sound), before[sound])
         added = least - present
         if now.importance is not None:
             added *= now.importance
         order = np.argsort(added / self._excess(now).max(axis=1, initial=0.0))
         room = most_error - squared_error(model, state, matrix)
         chosen = order[np.cumsum(np.maximum(added[order], 0.0)) <= room]
-        vertices = wrong[chosen]
-        state.points[vertices], state.bones[vertices] = best.points[chosen], best.bones[chosen]
-        state.weights[vertices] = best.weights[chosen]
+        state.put(wrong[chosen], best.of(chosen))
+
+
+def dearer_error(model: BoneModel, state: VertexState, matrix: AnimationMatrix) -> float:
+    """The squared error that weights for posing may lead to, from that of ``state``."""
+    return max(_DEARER**2 * squared_error(model, state, matrix), matrix.squared_tolerance(_UNSEEN))
 
 
 def squared_error(model: BoneModel, state: VertexState, matrix: AnimationMatrix) -> float:

@@ -32,6 +32,8 @@ def figures_of_record(record: dict) -> list[Figure]:
             f"{{count}} ({{first:g}} to {{last:g}}{every})",
             line=f"{count} frames",
         ),
+        # Of a Solve Again: the errors are not those of the source.
+        *([Figure("Target", record["target"])] if "target" in record else []),
         _error(record["e_rms"], settings.get("target_error", 0.0), record["bone_count"]),
         Figure("Largest error", record["max_error"], "{:.4f}", panel=f"{record['max_error']:.4f} ({distance})"),
     ]

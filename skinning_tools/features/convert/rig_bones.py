@@ -10,7 +10,7 @@ import numpy as np
 from mathutils import Vector
 
 from ...blender import background
-from ...blender.armatures import edit_bones_of, make_bone_collection, rest_matrices
+from ...blender.armatures import edit_bones_of, lock_locations, make_bone_collection, rest_matrices
 from ...core.bone_channels import JointTree
 from ...core.bone_placement import Placement, place_at_joints, place_bones
 from ...core.chain_names import chain_names
@@ -157,5 +157,4 @@ def _show(armature_object: bpy.types.Object, bones: RigBones) -> None:
         make_bone_collection(armature, "Control", bones.controls)
         deform.is_visible = False
     if bones.hierarchy is not None:
-        for bone in np.flatnonzero(bones.hierarchy.holding):
-            armature_object.pose.bones[bones.controls[bone]].lock_location = (True, True, True)
+        lock_locations(armature_object, dict(zip(bones.controls, bones.hierarchy.holding.tolist(), strict=True)))

@@ -10,6 +10,7 @@ from ...blender.animation.animation_reader import SourceAnimation
 from ...blender.conversion_figures import REPORT_PROPERTY, measured_figures, write_figures
 from ...blender.measure import RigMeter
 from ...blender.result_objects import CHARACTER, name_for_results
+from ...core.animation import motion_size
 from .rig_writer import Rig
 from .settings import ConvertSettings
 
@@ -41,6 +42,7 @@ def record_of(
         "vertex_count": source.animation.vertex_count,
         "frame_step": settings.frame_step,
         **measured_figures(meter, numbers),
+        "motion": motion_size(source.animation.frames),
         "solver_seconds": {name: float(value) for name, value in decomposition.seconds.items()},
         "root_bone": settings.root_bone,
         "joint_hierarchy": hierarchy is not None,

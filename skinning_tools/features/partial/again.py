@@ -11,6 +11,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions, background
+from ...blender.armatures import lock_locations
 from ...blender.bodies import deforming_bones, named_parents
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from ...blender.conversions import Result
@@ -74,7 +75,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     poses = in_armature_space(solution.transforms, reading.motion, parts.armature, names)
     wanted = WantedPoses(names, poses, problem.held[: len(names)], {}, False)
     numbers = reading.animation.frame_numbers
-    gone, known = left_behind(parts, result), known_error(result, parts, numbers, settings.frame_step)
+    gone, known = left_behind(parts, result), known_error(result, parts, reading.animation, settings.frame_step)
     times = actions.key_times(context.scene, numbers)
     with (
         new_motion(context, parts, (), wanted, reading, times, None, "solved") as (copy, action, made),
@@ -99,13 +100,14 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                 notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
                 if shapes:
                     play_residual_keys(parts.mesh, probe, shapes)
-                # At the end, as limits are not put back.
+                # At the end, as limits and locks are not put back.
                 if limited:
                     _limit_again(parts.armature, names, made[0], result)
+                lock_locations(parts.armature, dict(zip(names, held, strict=True)))
         undo.pop_all()
     notes += _notes(parts.armature, names, solution)
     if result is not None:
-        update_record(result, parts, meter, numbers, settings.frame_step, names)
+        update_record(result, parts, meter, reading.animation, settings.frame_step, names)
     parts.mesh.data.update()
     if shapes:
         notes.append(f"{counted(len(shapes), 'residual shape')} solved again")
@@ -160,6 +162,7 @@ def _work(
             problem.joints,
             settings.max_influences,
             span(progress, 0.0, 0.8 if count else 1.0),
+            parents=parents,
             given=given,
             fixed=problem.fixed,
             smoothness=settings.smoothness,

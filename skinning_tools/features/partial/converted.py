@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What Solve Again takes from the conversion that made a skeleton, and leaves of it."""
 
-import numpy as np
+import bpy
 
 from ...blender import actions
 from ...blender.attributes import write_attribute
 from ...blender.bodies import named_parents
 from ...blender.conversion_figures import REPORT_PROPERTY, measured_figures, write_figures
-from ...blender.conversions import Result, result_of
+from ...blender.conversions import Result, result_of, source_named
 from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.measure import RigMeter
 from ...blender.wording import names_text
+from ...core.animation import Animation, motion_size
 from ...core.errors import BadScene
 from .parts import Parts
+
+# Relative to the motion: animations that differ by less are the same, as positions are in single precision.
+_SAME_MOTION = 1e-3
 
 
 def conversion_of(parts: Parts) -> Result | None:
@@ -63,21 +67,34 @@ def left_behind(parts: Parts, result: Result | None) -> list[str]:
     return [group.name for group in groups if group.name in moved and group.name not in used]
 
 
-def known_error(result: Result | None, parts: Parts, numbers: np.ndarray, step: int) -> float | None:
-    """E_RMS as the panel shows it before, None if nothing is known of this target and these frames."""
-    if result is None or parts.target != result.source:
+def known_error(result: Result | None, parts: Parts, animation: Animation, step: int) -> float | None:
+    """E_RMS as the panel shows it before, None if it is of another target, another animation or other frames."""
+    if result is None or parts.target != _measured_target(result):
         return None
-    figures = result.figures
+    figures, numbers = result.figures, animation.frame_numbers
     measured = figures["frame_start"], figures["frame_end"], figures["frame_step"]
-    return float(figures["e_rms"]) if measured == (numbers[0], numbers[-1], step) else None
+    motion = motion_size(animation.frames)
+    # Earlier versions did not store the motion.
+    same = abs(figures.get("motion", motion) - motion) <= _SAME_MOTION * motion
+    return float(figures["e_rms"]) if same and measured == (numbers[0], numbers[-1], step) else None
+
+
+def _measured_target(result: Result) -> bpy.types.Object | None:
+    """What the conversion's mesh was last compared with: the source, but for a Solve Again with another target."""
+    figures = result.figures
+    if "target" not in figures or result.mesh is None:
+        return result.source
+    return source_named({"source": figures["target"], "source_data": figures.get("target_data")}, result.mesh)
 
 
 def update_record(
-    result: Result, parts: Parts, meter: RigMeter, numbers: np.ndarray, step: int, names: tuple[str, ...]
+    result: Result, parts: Parts, meter: RigMeter, animation: Animation, step: int, names: tuple[str, ...]
 ) -> None:
-    """Let the conversion's figures be those of the present skeleton."""
-    parents = named_parents(parts.armature, names)
+    """Let the conversion's figures be those of the present skeleton and target."""
+    parents, numbers, target = named_parents(parts.armature, names), animation.frame_numbers, parts.target
     new = {
+        **({"target": target.name, "target_data": target.data.name} if target != result.source else {}),
+        "motion": motion_size(animation.frames),
         **measured_figures(meter, numbers.tolist()),
         "frame_step": step,
         "bone_count": len(names),
@@ -85,7 +102,7 @@ def update_record(
         "joint_hierarchy": True,
     }
     # Sweeps, keys, normals and other numbers of bones are of the skeleton as it was.
-    gone = {"history", "keys", "curve", "free_e_rms", "normals", "notes"}
+    gone = {"history", "keys", "curve", "free_e_rms", "normals", "notes", "target", "target_data"}
     kept = {name: value for name, value in result.figures.items() if name not in gone}
     write_figures(parts.mesh, {**kept, **new})
     if result.rig is not None and REPORT_PROPERTY in result.rig:
