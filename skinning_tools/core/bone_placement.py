@@ -19,6 +19,8 @@ _OPPOSITE = -0.5
 _ACROSS = 0.7
 # The x of an x axis from which it counts as pointing to a side.
 _SIDEWARD = 0.3
+# The sine of the angle between two bones of a chain from which it counts as bent.
+_BENT = 0.17
 _SHORTEST = 1e-5  # an armature drops bones shorter than 1e-6 units
 
 
@@ -74,8 +76,9 @@ def place_at_joints(
     placement: from ``place_bones`` with the other arguments. A bone points to the joint of the bone that continues it
     (``JointHierarchy.heirs``), or to the far end of its vertices; it keeps its direction where it would be too short. A
     bone without a parent reaches from child to child where these are on both sides of it. hinges (P, 3): the axis about
-    which each bone turns most, 0 where it has none: its x axis, as far as the direction of the bone allows. Bones that
-    mirror each other have the same lengths and mirrored axes.
+    which each bone turns most, 0 where it has none: its x axis, as far as the direction of the bone allows. Without
+    one, the x axis is that about which the chain is bent there. Bones that mirror each other have the same lengths and
+    mirrored axes.
     """
     rooted, middle = hierarchy.parents < 0, hierarchy.middle
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
@@ -96,9 +99,10 @@ def place_at_joints(
     across = np.abs(np.einsum("pij,pi->pj", placement.axes, y))
     side = np.take_along_axis(placement.axes, np.argmin(across, axis=1)[:, None, None], axis=2)[:, :, 0]
     side = np.where((across[:, 2] < 0.7)[:, None], placement.axes[:, :, 2], side)
-    if hinges is not None:
-        of_hinge = np.cross(hinges, y)
-        side = np.where((np.linalg.norm(of_hinge, axis=1) > 0.5)[:, None], of_hinge, side)
+    for turned_about in (_bends(y, heirs, hierarchy.parents), hinges):
+        if turned_about is not None:
+            of_hinge = np.cross(turned_about, y)
+            side = np.where((np.linalg.norm(of_hinge, axis=1) > 0.5)[:, None], of_hinge, side)
     z = side - np.einsum("pi,pi->p", side, y)[:, None] * y
     z /= np.linalg.norm(z, axis=1, keepdims=True)
     x = np.cross(y, z)
@@ -116,6 +120,17 @@ def place_at_joints(
 
         axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[hierarchy.partners[paired]])
     return Placement(heads, axes, lengths)
+
+
+def _bends(y: np.ndarray, heirs: np.ndarray, parents: np.ndarray) -> np.ndarray:
+    """(P, 3) the unit axis about which each bone, with the direction y (P, 3), is bent against its heir, or at the end
+    of a chain against its parent; 0 where it is hardly bent."""
+    first, second = np.arange(len(y)), heirs.copy()
+    last = np.flatnonzero((heirs < 0) & (heirs[parents] == first))
+    first[last], second[last] = parents[last], last
+    axes = np.where((second >= 0)[:, None], np.cross(y[first], y[second]), 0.0)
+    sizes = np.linalg.norm(axes, axis=1, keepdims=True)
+    return np.where(sizes > _BENT, axes / np.maximum(sizes, _BENT), 0.0)
 
 
 def _outward(heads: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -114,11 +114,14 @@ def moments(points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_cou
 def hinge_axes(transforms: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
     """(P, 3) unit axes, in the rest pose, about which bones turn most against their parents; 0 without a clear one.
 
-    transforms (F, P, 3, 4) of rotations. An axis is clear if most of what the bone turns, squared, is about it.
+    transforms (F, P, 3, 4) of rotations. An axis is clear if most of what the bone turns, squared, is about it. The
+    turns are those from the mean, as the way from the rest pose into the motion, such as that of lowered arms, would
+    hide them.
     """
     linked = np.flatnonzero(hierarchy.parents >= 0)
     above, own = transforms[:, hierarchy.parents[linked], :, :3], transforms[:, linked, :, :3]
     turns = np.swapaxes(above, -1, -2) @ own
+    turns = np.swapaxes(nearest_rotations(turns.mean(axis=0)), -1, -2) @ turns
     # Twice the axis by the sine of the angle: enough for the direction, and no angle is singular but a half turn.
     skew = np.stack([turns[..., (i + 2) % 3, (i + 1) % 3] - turns[..., (i + 1) % 3, (i + 2) % 3] for i in range(3)], -1)
     values, vectors = np.linalg.eigh(np.einsum("fpi,fpj->pij", skew, skew))

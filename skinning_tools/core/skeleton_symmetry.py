@@ -7,8 +7,9 @@ from .deform.influences import weight_matrix
 from .rotation_centers import mirror_pairs
 
 # Of the body's diagonal, how far mirrored vertices may be from each other; the share of vertices that have such a
-# partner on a symmetric body; and the cosine between the weights of a bone and the mirror image of its partner's.
-_TOLERANCE, _SYMMETRIC, _SAME = 0.01, 0.8, 0.7
+# partner on a symmetric body; and the cosine between the weights of a bone and the mirror image of its partner's, and of
+# partners that no other bones are left for.
+_TOLERANCE, _SYMMETRIC, _SAME, _LIKELY = 0.01, 0.8, 0.7, 0.4
 # Of the diagonal: joints farther from each other's mirror images than this are not of the same place.
 _FARTHEST = 0.15
 
@@ -31,9 +32,24 @@ def mirrored_bones(rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bon
     images = weight_matrix(bones, weights, bone_count)[pairs[paired]]
     sizes = np.sqrt(np.asarray(used.multiply(used).sum(axis=0))).ravel()
     alike = (used.T @ images).toarray() / np.maximum(sizes[:, None] * sizes, np.finfo(float).tiny)
-    partners, everyone = alike.argmax(axis=1), np.arange(bone_count)
-    shares = alike[everyone, partners]
-    return np.where((partners[partners] == everyone) & (shares >= _SAME), partners, -1)
+    partners = np.full(bone_count, -1)
+    _match(partners, alike, _SAME)
+    # One that is left on either side is that side's version of the other.
+    np.fill_diagonal(alike, 0.0)
+    _match(partners, alike, _LIKELY)
+    return partners
+
+
+def _match(partners: np.ndarray, alike: np.ndarray, least: float) -> None:
+    """Set the ``partners`` (P,) of bones without one: those among them that are most ``alike`` (P, P), if by at least
+    so much."""
+    left = np.flatnonzero(partners < 0)
+    if not len(left):
+        return
+    among = alike[np.ix_(left, left)]
+    best, everyone = among.argmax(axis=1), np.arange(len(left))
+    found = (best[best] == everyone) & (among[everyone, best] >= least)
+    partners[left[found]] = left[best[found]]
 
 
 def symmetric_joints(joints: np.ndarray, partners: np.ndarray, plane: float, size: float) -> np.ndarray:

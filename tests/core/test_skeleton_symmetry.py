@@ -110,3 +110,21 @@ def test_a_hinge_gives_the_x_axis():
     axes = hinge_axes(transforms, tree)
     np.testing.assert_allclose(abs(axes[1] @ axis), 1.0)
     np.testing.assert_array_equal(axes[[0, 2]], 0.0)
+
+
+def test_without_a_hinge_the_bend_gives_the_x_axis():
+    """A chain that is bent about the direction of y at rest, and moves about all axes."""
+    tree = JointHierarchy(np.array([-1, 0, 1], np.int32), np.array([[0, 0, 0], [0, 0, 0], [0, 0, 2.0]]), np.zeros(3))
+    rest = np.concatenate([[[0, 0, -1.0], [0.1, 0, -2]], [[0.1, 0.3, 0.5], [0, 0, 2]], [[1, 0.1, 2], [2, 0, 2]]])
+    bones, weights = np.repeat(np.arange(3), 2)[:, None], np.ones((6, 1))
+    placed = place_at_joints(place_bones(rest, bones, weights, 3), tree, rest, bones, weights)
+    np.testing.assert_allclose(np.abs(placed.axes[1:, 1, 0]), 1.0, atol=0.01)
+
+
+def test_bones_that_share_less_are_partners_if_none_is_left():
+    """The right foot is larger than the left one, at the cost of the right shin."""
+    heights = np.linspace(0.05, 0.95, 10)
+    rest = np.array([[side, 0, height] for side in (1.0, -1.0) for height in heights])
+    cuts = np.where(rest[:, 0] > 0, 0.2, 0.6)
+    bones = (2 * (rest[:, 0] < 0) + (rest[:, 2] < cuts)).astype(np.int32)[:, None]
+    np.testing.assert_array_equal(mirrored_bones(rest, bones, np.ones((20, 1)), 4), [2, 3, 0, 1])

@@ -88,7 +88,7 @@ def solve_jointed(
     the hierarchy that is returned has them, with slips of 0. A bone whose joint slips by more than the size of what
     hangs from it, and not only slightly, becomes a root, such as one of vertices without weights, which stand still at
     one place. settings: those of ``free``. On a symmetric body they mirror each other in the end. Bones that are no
-    vertex's strongest, and carry no such bone, are left out halfway; from then on, weights stay within
+    vertex's strongest, and carry no such bone, are left out from halfway on; from then on, weights stay within
     near_weights.PoseLimits. slip: how far, as a share of the rest pose's diagonal, a bone may leave its joint in the
     end; with more than 0, the joints are not held. importance (N,): as for ``decompose``. All frames count alike, and
     so do large and small errors, whatever the emphasis. Raises BadSettings (importances that are no such numbers),
@@ -99,8 +99,9 @@ def solve_jointed(
     solve = _JointedSolve(matrix, state, motion, MovingJoints(heads, hierarchy.parents), settings.optimize_rest_pose)
     plane = (hierarchy.plane - matrix.means[0][0]) / matrix.radius
     solve.improve_on_sample(settings.iterations, hierarchy.partners, plane, progress)
-    partners = solve.leave_idle_bones_out(hierarchy.partners, plane)
+    partners = hierarchy.partners
     for number in range(_LAST_ROUNDS):
+        partners = solve.leave_idle_bones_out(partners, plane)
         solve.improve(span(progress, 0.6 + 0.1 * number / _LAST_ROUNDS, 0.6 + 0.1 * (number + 1) / _LAST_ROUNDS))
     if settings.smoothness:
         smoothing = matrix, animation.triangles, solve.motion, None, False, solve.state, settings.smoothness
