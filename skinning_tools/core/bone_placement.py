@@ -13,6 +13,8 @@ _LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.15  # of the mesh's diagonal
 _IDLE_LENGTH = 0.03
 _ROD = np.sqrt(3.0)  # half the length of an even rod by its standard deviation
 _FLOAT32_STEPS = 256 * np.finfo(np.float32).eps
+# Of the extent of its vertices: a bone between joints needs this length to point to the next one.
+_SHORT = 0.1
 # Cosine between two children of a bone that are on both sides of it.
 _OPPOSITE = -0.5
 # The x of the direction of a bone that lies across the mirror plane.
@@ -74,17 +76,17 @@ def place_at_joints(
     """The bones with their heads at the joints of a core.joint_hierarchy.JointHierarchy, like a skeleton.
 
     placement: from ``place_bones`` with the other arguments. A bone points to the joint of the bone that continues it
-    (``JointHierarchy.heirs``), or to the far end of its vertices; it keeps its direction where it would be too short. A
-    bone without a parent reaches from child to child where these are on both sides of it. hinges (P, 3): the axis about
-    which each bone turns most, 0 where it has none: its x axis, as far as the direction of the bone allows. Without
-    one, the x axis is that about which the chain is bent there. Bones that mirror each other have the same lengths and
-    mirrored axes.
+    (``JointHierarchy.heirs``), or, without one or where that is too near, to the far end of its vertices; one that
+    would still be too short keeps its direction, and is short. A bone without a parent reaches from child to child
+    where these are on both sides of it. hinges (P, 3): the axis about which each bone turns most, 0 where it has none:
+    its x axis, as far as the direction of the bone allows. Without one, the x axis is that about which the chain is
+    bent there. Bones that mirror each other have the same lengths and mirrored axes.
     """
     rooted, middle = hierarchy.parents < 0, hierarchy.middle
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
     heads[middle & rooted, 0] = hierarchy.plane
-    tips = heads + _outward(heads, rest, bones, weights)
-    heirs = hierarchy.heirs()
+    outward, heirs = _outward(heads, rest, bones, weights), hierarchy.heirs()
+    tips, short = heads + outward, np.maximum(_SHORT * placement.lengths, _SHORTEST)
     tips[heirs >= 0] = heads[heirs[heirs >= 0]]
     for bone in np.flatnonzero(rooted):
         children = hierarchy.parents == bone
@@ -92,8 +94,9 @@ def place_at_joints(
         inner = children & middle & middle[bone]
         heads[bone] = _other_end(heads[bone], tips[bone], heads[inner if inner.any() else children])
     along = tips - heads
+    along = np.where((np.linalg.norm(along, axis=1) > short)[:, None], along, outward)
     lengths = np.linalg.norm(along, axis=1)
-    turned = lengths > 0.1 * placement.lengths
+    turned = lengths > short
     y = np.where(turned[:, None], along / np.where(turned, lengths, 1.0)[:, None], placement.axes[:, :, 1])
     # The previous axis that is most perpendicular gives the roll.
     across = np.abs(np.einsum("pij,pi->pj", placement.axes, y))
@@ -109,7 +112,7 @@ def place_at_joints(
     # All bones of a limb bend the same way about their x axes, and mirrored bones have x axes with the same x.
     back = np.where(np.abs(x[:, 0]) > _SIDEWARD, x[:, 0], z[:, 2]) < 0
     x[back], z[back] = -x[back], -z[back]
-    axes, lengths = np.stack([x, y, z], axis=-1), np.where(turned, lengths, placement.lengths)
+    axes, lengths = np.stack([x, y, z], axis=-1), np.where(turned, lengths, short)
     if hierarchy.partners is not None:
         # A bone in the middle may lie across it, such as a pelvis between two legs alone.
         paired = np.flatnonzero((hierarchy.partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS)))

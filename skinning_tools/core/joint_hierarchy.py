@@ -14,6 +14,8 @@ from .rotations import nearest_rotations
 # The share of a bone's turning, squared, that is about the axis of a hinge; and the turning, twice in radians (root
 # mean square), below which there is none.
 _HINGE, _LEAST_TURN = 0.7, 0.1
+# Radians: bones that never turn farther from the mean against each other move as one.
+STILL_TURN = np.radians(5.0)
 
 
 @dataclass(frozen=True)
@@ -118,10 +120,7 @@ def hinge_axes(transforms: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
     turns are those from the mean, as the way from the rest pose into the motion, such as that of lowered arms, would
     hide them.
     """
-    linked = np.flatnonzero(hierarchy.parents >= 0)
-    above, own = transforms[:, hierarchy.parents[linked], :, :3], transforms[:, linked, :, :3]
-    turns = np.swapaxes(above, -1, -2) @ own
-    turns = np.swapaxes(nearest_rotations(turns.mean(axis=0)), -1, -2) @ turns
+    linked, turns = _turns_from_mean(transforms, hierarchy)
     # Twice the axis by the sine of the angle: enough for the direction, and no angle is singular but a half turn.
     skew = np.stack([turns[..., (i + 2) % 3, (i + 1) % 3] - turns[..., (i + 1) % 3, (i + 2) % 3] for i in range(3)], -1)
     values, vectors = np.linalg.eigh(np.einsum("fpi,fpj->pij", skew, skew))
@@ -129,3 +128,22 @@ def hinge_axes(transforms: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
     axes = np.zeros((len(hierarchy.parents), 3))
     axes[linked] = np.where(clear[:, None], vectors[:, :, 2], 0.0)
     return axes
+
+
+def still_joints(transforms: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
+    """(P,) bool: the bones that hardly ever turn against their parents, so that the motion does not tell the joint.
+
+    transforms (F, P, 3, 4) of rotations.
+    """
+    linked, turns = _turns_from_mean(transforms, hierarchy)
+    cosines = 0.5 * (np.trace(turns, axis1=-2, axis2=-1) - 1.0)
+    still = np.zeros(len(hierarchy.parents), bool)
+    still[linked] = (cosines > np.cos(STILL_TURN)).all(axis=0)
+    return still
+
+
+def _turns_from_mean(transforms: np.ndarray, hierarchy: JointHierarchy) -> tuple[np.ndarray, np.ndarray]:
+    """The bones (n,) with a parent, and their rotations (F, n, 3, 3) against it from their mean."""
+    linked = np.flatnonzero(hierarchy.parents >= 0)
+    turns = np.swapaxes(transforms[:, hierarchy.parents[linked], :, :3], -1, -2) @ transforms[:, linked, :, :3]
+    return linked, np.swapaxes(nearest_rotations(turns.mean(axis=0)), -1, -2) @ turns

@@ -7,8 +7,8 @@ from .deform.influences import weight_matrix
 from .rotation_centers import mirror_pairs
 
 # Of the body's diagonal, how far mirrored vertices may be from each other; the share of vertices that have such a
-# partner on a symmetric body; and the cosine between the weights of a bone and the mirror image of its partner's, and of
-# partners that no other bones are left for.
+# partner on a symmetric body; and the cosine between the weights of a bone and the mirror image of its partner's, where
+# others might be the partner, and where none is left.
 _TOLERANCE, _SYMMETRIC, _SAME, _LIKELY = 0.01, 0.8, 0.7, 0.4
 # Of the diagonal: joints farther from each other's mirror images than this are not of the same place.
 _FARTHEST = 0.15

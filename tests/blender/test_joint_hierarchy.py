@@ -10,6 +10,7 @@ from mathutils import Matrix, Vector
 
 from skinning_tools import command_line
 from skinning_tools.blender.rotation_limits import remove_limits
+from skinning_tools.core import joint_hierarchy
 from skinning_tools.core.decomposition import BONE_KINDS
 from tests.blender import another_process, scenes
 from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of, turn_about_joint
@@ -122,9 +123,15 @@ def test_with_rotation_only_no_joint_slips(arm):
     assert record["e_rms"] == pytest.approx(jointed["skinning_e_rms"])
 
 
-def test_rotation_only_keeps_its_setting_and_says_what_it_lost(arm):
-    jointed, _ = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True, surface=0.5)
-    assert list(jointed["skinning_report"]["notes"]) == ["Emphasis and Surface have no effect with Rotation Only"]
+def test_rotation_only_keeps_its_setting_and_says_what_it_lost(arm, monkeypatch):
+    monkeypatch.setattr(joint_hierarchy, "STILL_TURN", 3.0)
+    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True, surface=0.5)
+    still = ", ".join(bone.name for bone in rig.data.bones if bone.parent is not None)
+    assert list(jointed["skinning_report"]["notes"]) == [
+        "Emphasis and Surface have no effect with Rotation Only",
+        "2 bones hardly turning against the parent, so that the motion does not tell the joint: "
+        f"{still}. Check it in Edit Mode, or convert more motion",
+    ]
     select(jointed)
     bpy.ops.skinning.convert_again()
     again = max((other for other in bpy.data.objects if "_skinned" in other.name), key=lambda other: other.name)

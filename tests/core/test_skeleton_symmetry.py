@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.bone_placement import place_at_joints, place_bones
 from skinning_tools.core.chain_names import chain_names
-from skinning_tools.core.joint_hierarchy import JointHierarchy, hinge_axes
+from skinning_tools.core.joint_hierarchy import JointHierarchy, hinge_axes, still_joints
 from skinning_tools.core.skeleton_symmetry import mirrored_bones, symmetric_joints
 from tests.core import skinned_shapes
 
@@ -95,21 +95,26 @@ def test_names_without_symmetry_have_no_sides():
     assert {name.split(".")[0] for name in names} == {"trunk", "part_1", "part_2", "part_3", "part_4"}
 
 
-def test_a_hinge_gives_the_x_axis():
+def test_a_hinge_gives_the_x_axis_and_a_stiff_joint_none():
     axis = np.array([0.6, 0.8, 0.0])
-    tree = JointHierarchy(np.array([-1, 0, 0], np.int32), np.array([[0, 0, 0], [0, 0, 1], [0, 0, 1.0]]), np.zeros(3))
+    tree = JointHierarchy(np.array([-1, 0, 0, 0], np.int32), np.array([[0, 0, 0], *3 * [[0, 0, 1.0]]]), np.zeros(4))
     random = np.random.default_rng(6)
-    transforms = np.tile(np.eye(3, 4), (30, 3, 1, 1))
+    transforms = np.tile(np.eye(3, 4), (30, 4, 1, 1))
+    # On the way into the motion, the hinge turns otherwise.
+    lowered = Rotation.from_rotvec([0, 0, 1.5])
     for frame in range(30):
         whole = Rotation.from_rotvec(random.normal(size=3))
         transforms[frame, 0] = skinned_shapes.about(whole.as_matrix(), [0, 0, 0])
-        hinged = whole * Rotation.from_rotvec(axis * random.normal())
+        hinged = whole * lowered * Rotation.from_rotvec(axis * random.normal())
         transforms[frame, 1] = skinned_shapes.about(hinged.as_matrix(), [0, 0, 0])
         ball = whole * Rotation.from_rotvec(random.normal(size=3))
         transforms[frame, 2] = skinned_shapes.about(ball.as_matrix(), [0, 0, 0])
+        stiff = whole * Rotation.from_rotvec(random.uniform(-0.02, 0.02, 3))
+        transforms[frame, 3] = skinned_shapes.about(stiff.as_matrix(), [0, 0, 0])
     axes = hinge_axes(transforms, tree)
     np.testing.assert_allclose(abs(axes[1] @ axis), 1.0)
-    np.testing.assert_array_equal(axes[[0, 2]], 0.0)
+    np.testing.assert_array_equal(axes[[0, 2, 3]], 0.0)
+    np.testing.assert_array_equal(still_joints(transforms, tree), [False, False, False, True])
 
 
 def test_without_a_hinge_the_bend_gives_the_x_axis():

@@ -22,7 +22,7 @@ from ...blender.preconditions import unmet
 from ...blender.result_objects import CHARACTER
 from ...blender.rotation_limits import limit_rotations
 from ...blender.scene_state import SceneState
-from ...blender.wording import listed
+from ...blender.wording import counted, listed
 from ...core.animation import Animation, check_animation, unit_scale
 from ...core.joint_hierarchy import JointHierarchy
 from ...core.progress import Progress, span
@@ -120,10 +120,16 @@ def _notes_without_effect(settings: ConvertSettings) -> list[str]:
     return notes
 
 
-def _notes_on_solve(decomposition: "Decomposition") -> list[str]:
-    if not decomposition.surface_unchanged:
-        return []
-    return ["Surface changed nothing: normals came no closer within the error that it allows"]
+def _notes_on_solve(decomposition: "Decomposition", rig: Rig) -> list[str]:
+    notes, still = [], rig.bones.still
+    if decomposition.surface_unchanged:
+        notes.append("Surface changed nothing: normals came no closer within the error that it allows")
+    if still:
+        notes.append(
+            f"{counted(len(still), 'bone')} hardly turning against the parent, so that the motion does not tell the "
+            f"joint: {listed(still)}. Check it in Edit Mode, or convert more motion"
+        )
+    return notes
 
 
 def shapes_note(work: Work) -> str:
@@ -182,7 +188,7 @@ def _convert(
         play_clip(rig.armature, rig.objects, clips[0].name)
 
     write_error_attribute(rig, meter.vertex_error)
-    notes = (*notes, *_notes_on_solve(decomposition), *texts_of(source.omissions))
+    notes = (*notes, *_notes_on_solve(decomposition, rig), *texts_of(source.omissions))
     # Those that became skinned objects of their own.
     objects = [part.object for part in source.parts]
     record = record_of(objects, source, decomposition, rig, meter, settings)

@@ -15,7 +15,7 @@ from ...core.bone_channels import JointTree
 from ...core.bone_placement import Placement, place_at_joints, place_bones
 from ...core.chain_names import chain_names
 from ...core.geometry import diagonal
-from ...core.joint_hierarchy import JointHierarchy, hinge_axes, rigid_motion
+from ...core.joint_hierarchy import JointHierarchy, hinge_axes, rigid_motion, still_joints
 
 if TYPE_CHECKING:
     from ...core.decomposition import Decomposition
@@ -34,13 +34,15 @@ class RigBones:
 
     deform: the deforming bones. mechanism: their parents, if each bone is a chain of two that can shear. controls: with
     a joint hierarchy, the bones that animators pose, parents of mechanism or deform; for rigid bones, deform itself.
-    hierarchy: of the controls, or None.
+    hierarchy: of the controls, or None; still: those that hardly turn against their parents, so that the motion does
+    not tell the joint.
     """
 
     deform: tuple[str, ...]
     mechanism: tuple[str, ...] = ()
     controls: tuple[str, ...] = ()
     hierarchy: JointHierarchy | None = None
+    still: tuple[str, ...] = ()
 
     def tree(self, armature_object: bpy.types.Object) -> JointTree | None:
         """The joints at their positions in the armature."""
@@ -63,7 +65,7 @@ def make_bones(
     origin.
     """
     bone_count = decomposition.bone_count
-    placement, at_joints = yield from background.run_in_worker(lambda _: _placements(decomposition, hierarchy))
+    placement, at_joints, still = yield from background.run_in_worker(lambda _: _placements(decomposition, hierarchy))
     chained, rigid = decomposition.bone_kind == "AFFINE", decomposition.bone_kind == "RIGID"
     digits = max(2, len(str(bone_count)))
     names: Sequence[str] = [f"bone_{number + 1:0{digits}}" for number in range(bone_count)]
@@ -85,21 +87,24 @@ def make_bones(
             mechanism = _names(parents)
         if hierarchy is None or not rigid:
             deform = _names(_add(edit_bones, DEFORM_PREFIX, names, placement, parents))
-    bones = RigBones(deform, mechanism, controls, hierarchy)
+    bones = RigBones(deform, mechanism, controls, hierarchy, tuple(controls[bone] for bone in np.flatnonzero(still)))
     _show(armature_object, bones)
     return bones
 
 
-def _placements(decomposition: "Decomposition", hierarchy: JointHierarchy | None) -> tuple[Placement, Placement]:
-    """The bones where their vertices are, and at their joints, if there is a hierarchy."""
+def _placements(
+    decomposition: "Decomposition", hierarchy: JointHierarchy | None
+) -> tuple[Placement, Placement, np.ndarray]:
+    """The bones where their vertices are, and at their joints, if there is a hierarchy; which of these do not turn."""
     skin = decomposition.rest, decomposition.bones, decomposition.weights
     # A bone that stretches along other axes than its own needs these axes: it cannot shear.
     own_axes = decomposition.bone_axes if decomposition.bone_kind == "SCALED" else None
     placement = place_bones(*skin, decomposition.bone_count, own_axes=own_axes)
     if hierarchy is None:
-        return placement, placement
-    hinges = hinge_axes(rigid_motion(decomposition.transforms, *skin), hierarchy)
-    return placement, place_at_joints(placement, hierarchy, *skin, hinges)
+        return placement, placement, np.zeros(decomposition.bone_count, bool)
+    motion = rigid_motion(decomposition.transforms, *skin)
+    at_joints = place_at_joints(placement, hierarchy, *skin, hinge_axes(motion, hierarchy))
+    return placement, at_joints, still_joints(motion, hierarchy)
 
 
 def _add(
