@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
-from ..animation import Animation
+from ..animation import Animation, check_animation
 from ..binding.influence_rows import padded_influences, tidy_influences
 from ..dense import one_blas_thread
 from ..progress import Progress, ignore, span
@@ -112,6 +112,7 @@ def solve_again(
     joints hold in it and ``start`` is within the limits, then without smoothness the error is at most that of ``start``
     with ``given``. The others as for ``solve_weights``, which see for the errors raised.
     """
+    check_animation(animation)
     bones, weights, count, given = start.bones, start.weights, len(parents), given.copy()
     posable = _PosableWeights(animation, rest, start, parents, joints.heads[:count])
     for number in range(_ROUNDS):
