@@ -106,7 +106,10 @@ def solve_jointed(
     if settings.smoothness:
         smoothing = matrix, animation.triangles, solve.motion, None, False, solve.state, settings.smoothness
         solve.state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
+        solve.limit()
     solve.move(_LAST_SWEEPS)
+    # The joints have moved.
+    solve.limit()
     if slip:
         solve.slide(slip * float(np.linalg.norm(np.ptp(state.points[:, :3], axis=0))), span(progress, 0.8, 0.85))
     skeleton = solve.skeleton
@@ -208,6 +211,13 @@ class _JointedSolve:
 
     def _fit_vertices(self, state: VertexState, matrix: AnimationMatrix, progress: Progress) -> None:
         self._sweep(state, matrix, progress)
+        self._limit(state, matrix)
+
+    def limit(self) -> None:
+        """Weights of all vertices within the limits of posing."""
+        self._limit(self.state, self.matrix)
+
+    def _limit(self, state: VertexState, matrix: AnimationMatrix) -> None:
         limits = PoseLimits(self.skeleton.parents, self.skeleton.heads, state.points[:, :3])
         model = BoneModel(to_rows(self.motion))
         limits.keep(model, state, matrix, dearer_error(model, state, matrix), self._optimize)
