@@ -76,7 +76,7 @@ def place_at_joints(
     """The bones with their heads at the joints of a core.joint_hierarchy.JointHierarchy, like a skeleton.
 
     placement: from ``place_bones`` with the other arguments. A bone points to the joint of the bone that continues it
-    (``JointHierarchy.heirs``), or, without one or where that is too near, to the far end of its vertices; one that
+    (``JointHierarchy.continued``), or, without one or where that is too near, to the far end of its vertices; one that
     would still be too short keeps its direction, and is short. A bone without a parent reaches from child to child
     where these are on both sides of it. hinges (P, 3): the axis about which each bone turns most, 0 where it has none:
     its x axis, as far as the direction of the bone allows. Without one, the x axis is that about which the chain is
@@ -85,7 +85,9 @@ def place_at_joints(
     rooted, middle = hierarchy.parents < 0, hierarchy.middle
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
     heads[middle & rooted, 0] = hierarchy.plane
-    outward, heirs = _outward(heads, rest, bones, weights), hierarchy.heirs()
+    # A root has to go somewhere, and does so to the most bones.
+    heirs = np.where(rooted, hierarchy.heirs(), hierarchy.continued())
+    outward = _outward(heads, rest, bones, weights)
     tips, short = heads + outward, np.maximum(_SHORT * placement.lengths, _SHORTEST)
     tips[heirs >= 0] = heads[heirs[heirs >= 0]]
     for bone in np.flatnonzero(rooted):
@@ -98,21 +100,9 @@ def place_at_joints(
     lengths = np.linalg.norm(along, axis=1)
     turned = lengths > short
     y = np.where(turned[:, None], along / np.where(turned, lengths, 1.0)[:, None], placement.axes[:, :, 1])
-    # The previous axis that is most perpendicular gives the roll.
-    across = np.abs(np.einsum("pij,pi->pj", placement.axes, y))
-    side = np.take_along_axis(placement.axes, np.argmin(across, axis=1)[:, None, None], axis=2)[:, :, 0]
-    side = np.where((across[:, 2] < 0.7)[:, None], placement.axes[:, :, 2], side)
-    for turned_about in (_bends(y, heirs, hierarchy.parents), hinges):
-        if turned_about is not None:
-            of_hinge = np.cross(turned_about, y)
-            side = np.where((np.linalg.norm(of_hinge, axis=1) > 0.5)[:, None], of_hinge, side)
-    z = side - np.einsum("pi,pi->p", side, y)[:, None] * y
-    z /= np.linalg.norm(z, axis=1, keepdims=True)
-    x = np.cross(y, z)
-    # All bones of a limb bend the same way about their x axes, and mirrored bones have x axes with the same x.
-    back = np.where(np.abs(x[:, 0]) > _SIDEWARD, x[:, 0], z[:, 2]) < 0
-    x[back], z[back] = -x[back], -z[back]
-    axes, lengths = np.stack([x, y, z], axis=-1), np.where(turned, lengths, short)
+    bends = _bends(y, heirs, hierarchy.parents)
+    axes = _rolled(y, placement.axes, bends if hinges is None else np.where(_across(hinges, y), hinges, bends))
+    lengths = np.where(turned, lengths, short)
     if hierarchy.partners is not None:
         # A bone in the middle may lie across it, such as a pelvis between two legs alone.
         paired = np.flatnonzero((hierarchy.partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS)))
@@ -123,6 +113,28 @@ def place_at_joints(
 
         axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[hierarchy.partners[paired]])
     return Placement(heads, axes, lengths)
+
+
+def _across(axes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(P, 1) bool: whether unit axes (P, 3), or 0, are across the directions y (P, 3)."""
+    return np.linalg.norm(np.cross(axes, y), axis=1, keepdims=True) > 0.5
+
+
+def _rolled(y: np.ndarray, previous: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Axes (P, 3, 3) with the directions y (P, 3), and x near that ``wanted`` (P, 3) where it is across y; elsewhere
+    rolled like the axes ``previous`` (P, 3, 3)."""
+    # The previous axis that is most perpendicular gives the roll.
+    slants = np.abs(np.einsum("pij,pi->pj", previous, y))
+    side = np.take_along_axis(previous, np.argmin(slants, axis=1)[:, None, None], axis=2)[:, :, 0]
+    side = np.where((slants[:, 2] < 0.7)[:, None], previous[:, :, 2], side)
+    side = np.where(_across(wanted, y), np.cross(wanted, y), side)
+    z = side - np.einsum("pi,pi->p", side, y)[:, None] * y
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    x = np.cross(y, z)
+    # All bones of a limb bend the same way about their x axes, and mirrored bones have x axes with the same x.
+    back = np.where(np.abs(x[:, 0]) > _SIDEWARD, x[:, 0], z[:, 2]) < 0
+    x[back], z[back] = -x[back], -z[back]
+    return np.stack([x, y, z], axis=-1)
 
 
 def _bends(y: np.ndarray, heirs: np.ndarray, parents: np.ndarray) -> np.ndarray:

@@ -64,6 +64,24 @@ class JointHierarchy:
                 result[parent] = bone
         return result
 
+    def continued(self) -> np.ndarray:
+        """(P,) the heirs of the bones whose chain goes on, −1 where it ends: with several children that have about as
+        many bones below them, neither of them continues it."""
+        heirs, counts, middle = self.heirs(), self.descendant_counts() + 1, self.middle
+        for bone in np.flatnonzero(heirs >= 0):
+            heir = heirs[bone]
+            others = np.flatnonzero(self.parents == bone)
+            rival = max((counts[other] for other in others if other != heir), default=0)
+            apart = middle[bone] != middle[heir]
+            if apart or (not middle[heir] and 2 * rival > counts[heir]):
+                heirs[bone] = -1
+        if self.partners is None:
+            return heirs
+        # A limb that has one bone more than its mirror image goes on as that does.
+        images = np.where(heirs >= 0, self.partners[heirs], -1)[self.partners]
+        mirrored = (heirs < 0) & (self.partners >= 0) & (images >= 0) & (self.parents[images] == np.arange(len(heirs)))
+        return np.where(mirrored, images, heirs)
+
     def descendant_counts(self) -> np.ndarray:
         """(P,) number of descendants of each bone."""
         counts = np.zeros(len(self.parents), dtype=int)

@@ -126,6 +126,15 @@ def test_without_a_hinge_the_bend_gives_the_x_axis():
     np.testing.assert_allclose(np.abs(placed.axes[1:, 1, 0]), 1.0, atol=0.01)
 
 
+def test_a_head_with_two_ears_points_to_its_own_end():
+    joints = np.array([[0, 0, 0], [0, 0, 1], [0.3, 0, 1.2], [-0.3, 0, 1.2]])
+    tree = JointHierarchy(np.array([-1, 0, 1, 1], np.int32), joints, np.zeros(4))
+    rest = np.array([[0, 0, 0], [0, 0, 0.5], [0, 0, 1.2], [0, 1, 1], [0.4, 0, 1.5], [-0.4, 0, 1.5]])
+    bones, weights = np.array([0, 0, 1, 1, 2, 3])[:, None], np.ones((6, 1))
+    placed = place_at_joints(place_bones(rest, bones, weights, 4), tree, rest, bones, weights)
+    np.testing.assert_allclose(placed.axes[1, :, 1], [0, 1, 0], atol=0.05)
+
+
 def test_bones_that_share_less_are_partners_if_none_is_left():
     """The right foot is larger than the left one, at the cost of the right shin."""
     heights = np.linspace(0.05, 0.95, 10)
