@@ -76,7 +76,7 @@ def place_at_joints(
     """The bones with their heads at the joints of a core.joint_hierarchy.JointHierarchy, like a skeleton.
 
     placement: from ``place_bones`` with the other arguments. A bone points to the joint of the bone that continues it
-    (``JointHierarchy.continued``), or, without one or where that is too near, to the far end of its vertices; one that
+    (``JointHierarchy.heirs``), or, without one or where that is too near, to the far end of its vertices; one that
     would still be too short keeps its direction, and is short. A bone without a parent reaches from child to child
     where these are on both sides of it. hinges (P, 3): the axis about which each bone turns most, 0 where it has none:
     its x axis, as far as the direction of the bone allows. Without one, the x axis is that about which the chain is
@@ -85,9 +85,7 @@ def place_at_joints(
     rooted, middle = hierarchy.parents < 0, hierarchy.middle
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
     heads[middle & rooted, 0] = hierarchy.plane
-    # A root has to go somewhere, and does so to the most bones.
-    heirs = np.where(rooted, hierarchy.heirs(), hierarchy.continued())
-    outward = _outward(heads, rest, bones, weights)
+    outward, heirs = _outward(heads, rest, bones, weights), hierarchy.heirs()
     tips, short = heads + outward, np.maximum(_SHORT * placement.lengths, _SHORTEST)
     tips[heirs >= 0] = heads[heirs[heirs >= 0]]
     for bone in np.flatnonzero(rooted):

@@ -20,7 +20,7 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
     the middle are called so; else, all are parts. Chains with more bones below their first bone have lower numbers; so
     do bones nearer to the root.
     """
-    parents, heirs, counts = hierarchy.parents, hierarchy.continued(), hierarchy.descendant_counts()
+    parents, heirs, counts = hierarchy.parents, _continued(hierarchy), hierarchy.descendant_counts()
     everyone = np.arange(len(parents))
     firsts = everyone[(parents < 0) | (heirs[parents] != everyone)]
     firsts = firsts[np.argsort(-counts[firsts] - len(parents) * (parents[firsts] < 0), kind="stable")]
@@ -46,3 +46,23 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
         for number, bone in enumerate(chain, start=1):
             names[bone] = f"{stem}{side}" + (f".{number:03}" if len(chain) > 1 else "")
     return tuple(names)
+
+
+def _continued(hierarchy: JointHierarchy) -> np.ndarray:
+    """(P,) the bone that continues each bone's chain, −1 at its end."""
+    heirs, counts, middle = hierarchy.heirs(), hierarchy.descendant_counts() + 1, hierarchy.middle
+    parents = hierarchy.parents
+    for bone in np.flatnonzero(heirs >= 0):
+        heir = heirs[bone]
+        others = np.flatnonzero(hierarchy.parents == bone)
+        rival = max((counts[other] for other in others if other != heir), default=0)
+        apart = middle[bone] != middle[heir]
+        if apart or (not middle[heir] and 2 * rival > counts[heir]):
+            heirs[bone] = -1
+    partners = hierarchy.partners
+    if partners is None:
+        return heirs
+    # A limb that has one bone more than its mirror image goes on as that does.
+    images = np.where(heirs >= 0, partners[heirs], -1)[partners]
+    mirrored = (heirs < 0) & (partners >= 0) & (images >= 0) & (parents[images] == np.arange(len(heirs)))
+    return np.where(mirrored, images, heirs)

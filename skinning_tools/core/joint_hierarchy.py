@@ -52,7 +52,8 @@ class JointHierarchy:
     def heirs(self) -> np.ndarray:
         """(P,) the child of each bone that continues it, −1 without one: the child with the most bones below it.
 
-        A bone in the middle is only continued by one in the middle, if it is not a root.
+        If it is not a root, a bone in the middle is only continued by one in the middle, and none by one of several
+        that have as many bones below them, such as the ears of a head.
         """
         counts, middle = self.descendant_counts(), self.middle
         counts = counts + len(counts) * (middle & middle[self.parents])
@@ -62,25 +63,10 @@ class JointHierarchy:
             parent = self.parents[bone]
             if parent >= 0 and (middle[bone] or not middle[parent] or self.parents[parent] < 0):
                 result[parent] = bone
+        for parent in np.flatnonzero((result >= 0) & (self.parents >= 0)):
+            if (counts[self.parents == parent] == counts[result[parent]]).sum() > 1:
+                result[parent] = -1
         return result
-
-    def continued(self) -> np.ndarray:
-        """(P,) the heirs of the bones whose chain goes on, −1 where it ends: with several children that have about as
-        many bones below them, neither of them continues it."""
-        heirs, counts, middle = self.heirs(), self.descendant_counts() + 1, self.middle
-        for bone in np.flatnonzero(heirs >= 0):
-            heir = heirs[bone]
-            others = np.flatnonzero(self.parents == bone)
-            rival = max((counts[other] for other in others if other != heir), default=0)
-            apart = middle[bone] != middle[heir]
-            if apart or (not middle[heir] and 2 * rival > counts[heir]):
-                heirs[bone] = -1
-        if self.partners is None:
-            return heirs
-        # A limb that has one bone more than its mirror image goes on as that does.
-        images = np.where(heirs >= 0, self.partners[heirs], -1)[self.partners]
-        mirrored = (heirs < 0) & (self.partners >= 0) & (images >= 0) & (self.parents[images] == np.arange(len(heirs)))
-        return np.where(mirrored, images, heirs)
 
     def descendant_counts(self) -> np.ndarray:
         """(P,) number of descendants of each bone."""
