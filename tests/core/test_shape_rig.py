@@ -6,7 +6,7 @@ import pytest
 
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import BadAnimation, BadMesh, BadSettings, Cancelled
-from skinning_tools.core.shape_rig import Settings, Shapes, motions, solve_shapes
+from skinning_tools.core.shape_rig import Settings, Shapes, motions, share_bones, solve_shapes
 from skinning_tools.core.shape_rig.motion import _slopes, about, drop_motions, fit_motions, rotations, turns_of
 from skinning_tools.core.shape_rig.surface import SurfaceError
 
@@ -252,3 +252,16 @@ def test_surface_error_is_its_densities():
     np.testing.assert_allclose(surface.of(errors), distances.sum() + rough.sum())
     # Moved as one, no normal turns.
     assert surface.densities(np.ones((36, 3, 2)))[1].max() < 1e-20
+
+
+def test_bones_are_shared_by_what_one_bone_leaves():
+    bent, nothing = two_bones(), np.zeros((0, 3), np.int32)
+    points = bent.rest[:3]
+    turned = points @ (motions(np.array([[0.3, 0.1, 0.0]]), np.zeros((1, 3)))[0, :, :3] + np.eye(3)).T - points
+    eye = Shapes(points, turned[None].astype(np.float32), nothing)
+    assert share_bones([bent, eye], 9) == [8, 1]
+    assert share_bones([bent, bent], 9) == [5, 4]
+    # No more than vertices.
+    assert share_bones([eye, Shapes(points[:2], eye.deltas[:, :2], nothing)], 5) == [3, 2]
+    with pytest.raises(BadSettings, match="Ask for at least 2"):
+        share_bones([bent, eye], 1)

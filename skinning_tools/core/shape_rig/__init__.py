@@ -4,6 +4,7 @@
 from .mirror import mirrored_axes, unpaired_sliders
 from .motion import motions
 from .naming import bone_names
+from .sharing import share_bones
 from .solver import solve_shapes
 from .types import Settings, ShapeRig, Shapes
 
@@ -14,6 +15,7 @@ __all__ = [
     "bone_names",
     "mirrored_axes",
     "motions",
+    "share_bones",
     "solve_shapes",
     "unpaired_sliders",
 ]

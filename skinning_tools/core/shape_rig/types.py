@@ -85,7 +85,12 @@ class ShapeRig:
     @property
     def motion_share(self) -> float:
         """The share of all motions, of every bone by every shape, that are not zero."""
-        return float(np.mean(np.any(self.turns, axis=2) | np.any(self.moves, axis=2)))
+        return self.motion_count / (len(self.turns) * self.bone_count)
+
+    @property
+    def motion_count(self) -> int:
+        """How many motions, of every bone by every shape, are not zero."""
+        return int(np.sum(np.any(self.turns, axis=2) | np.any(self.moves, axis=2)))
 
     def transforms(self, values: np.ndarray) -> np.ndarray:
         """(P, 3, 4) of the bones, rest pose to sliders at ``values`` (S,)."""

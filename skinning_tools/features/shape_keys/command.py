@@ -4,12 +4,20 @@
 import argparse
 
 from ...ui.command_line.command import Command
-from .conversion import convert_shape_keys
+from ...ui.command_line.common import find_objects
+from .conversion import convert_named
 from .settings import ShapeKeySettings
 
 
 def _add_object(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--object", metavar="NAME", required=True, help="the mesh object that has the shape keys")
+    command.add_argument(
+        "--object",
+        metavar="NAME",
+        required=True,
+        action="append",
+        help="the mesh object that has the shape keys, or a pattern such as 'Head*'; if repeated, or if a pattern "
+        "matches several: convert all to one armature, with the sliders of all",
+    )
 
 
 COMMANDS = (
@@ -19,7 +27,8 @@ COMMANDS = (
         "Make a skinned copy of a mesh whose bones do what its shape keys do, with a slider for each of them, and save "
         "the file.",
         settings=ShapeKeySettings,
-        work=convert_shape_keys,
+        work=convert_named,
         add_object=_add_object,
+        find=find_objects,
     ),
 )

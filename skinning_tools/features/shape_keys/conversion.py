@@ -2,31 +2,31 @@
 """From shape keys to a measured rig: the generator that operator and command line drive."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import bpy
-import numpy as np
 
 from ...blender import background
-from ...blender.attributes import read_attribute
-from ...blender.bodies import stretch_of
 from ...blender.data_blocks import is_alive, remove_living
 from ...blender.figures import Figure, Result
-from ...blender.preconditions import object_label, unmet
+from ...blender.preconditions import unmet
 from ...blender.records import FACE, write_record
-from ...blender.skin_reader import armature_modifier, bone_matrices
-from ...blender.temporary_scene import temporary_scene
 from ...blender.wording import listed
 from .animation import HandedOver, hand_over
-from .body import Body, check_body, read_body
+from .body import check_body
 from .faces import FaceRecord
-from .reading import ShapeKeys, check_shape_keys, read_shape_keys
+from .measuring import measured
+from .parts import FaceParts, Group, read_parts
+from .reading import check_faces, faces_meant, meshes_for
 from .rig_writer import FaceRig, write_rig
 from .settings import ShapeKeySettings
 
 if TYPE_CHECKING:
-    from ...core.shape_rig import Shapes
+    from ...core.shape_rig import Settings, ShapeRig
 
 _READ, _SOLVED, _WRITTEN = 0.02, 0.9, 0.93
 
@@ -49,16 +49,35 @@ class FaceConversion(Result):
 def convert_shape_keys(
     context: bpy.types.Context, active: bpy.types.Object | None, **given: Any
 ) -> background.Steps[FaceConversion]:
-    """Generator: make a skinned copy whose bones replace the shape keys of the active mesh; returns a FaceConversion.
+    """Generator: make a skinned copy whose bones replace the shape keys of the active mesh, or of all selected meshes
+    of a face; returns a FaceConversion.
 
-    given: of ``ShapeKeySettings``. The source stays as it is. All or nothing. Raises SkinningError.
+    given: of ``ShapeKeySettings``. The sources stay as they are. All or nothing. Raises SkinningError.
     """
-    from ...core.shape_rig import Settings, Shapes, solve_shapes
+    settings = ShapeKeySettings(**given)
+    meshes, notes = faces_meant(context, active, settings.selected_objects)
+    return (yield from _convert(context, meshes, settings, notes))
+
+
+def convert_named(
+    context: bpy.types.Context, objects: Sequence[bpy.types.Object], **given: Any
+) -> background.Steps[FaceConversion]:
+    """``convert_shape_keys`` of these objects together; the first one has precedence."""
+    return (yield from _convert(context, meshes_for(context, objects), ShapeKeySettings(**given)))
+
+
+def _convert(
+    context: bpy.types.Context,
+    meshes: Sequence[bpy.types.Object | None],
+    settings: ShapeKeySettings,
+    notes: tuple[str, ...] = (),
+) -> background.Steps[FaceConversion]:
+    from ...core.shape_rig import Settings
 
     begin = time.perf_counter()
-    settings = ShapeKeySettings(**given)
-    mesh_object = check_shape_keys(context, active)
-    check_body(mesh_object)
+    checked = check_faces(meshes)
+    for mesh_object in checked:
+        check_body(mesh_object)
     solver = Settings(
         settings.bone_count,
         settings.bone_kind,
@@ -69,107 +88,55 @@ def convert_shape_keys(
         settings.quality,
     )
     yield 0.0, "Reading the shape keys"
-    source, name = read_shape_keys(mesh_object), mesh_object.name
-    body = read_body(source)
-    if body is None:
-        shapes = Shapes(source.rest, source.deltas, source.triangles, object_label(mesh_object))
-    else:
-        face = source.rest[body.vertices], body.face_deltas(source.deltas), body.face_triangles()
-        shapes = Shapes(*face, object_label(mesh_object))
-    solving = background.run_in_worker(lambda progress: solve_shapes(shapes, solver, progress))
-    shape_rig = yield from background.part_of(solving, _READ, _SOLVED)
-    if not is_alive(mesh_object):
-        raise unmet("REMOVED", object=f'object "{name}"')
+    source, names = read_parts(context, checked), [mesh_object.name for mesh_object in checked]
+    shape_rigs = yield from background.part_of(_solved(source, solver), _READ, _SOLVED)
+    for mesh_object, name in zip(checked, names, strict=True):
+        if not is_alive(mesh_object):
+            raise unmet("REMOVED", object=f'object "{name}"')
     yield _SOLVED, "Writing the rig"
-    rig = write_rig(context, source, shape_rig, body)
+    rig = write_rig(context, source, shape_rigs)
     done, made = False, list(rig.data_blocks)
     try:
-        record = yield from background.part_of(_measured(context, source, body, rig), _WRITTEN, 1.0)
-        record = replace(record, share=shape_rig.motion_share, source=name, made=rig.object.name)
-        write_record(rig.object, FACE, record)
+        record = yield from background.part_of(measured(context, source, rig), _WRITTEN, 1.0)
+        motions = sum(each.motion_count for each in shape_rigs)
+        record = replace(record, share=motions / (len(rig.slider_names) * len(rig.bone_names)))
+        for number, (name, ob) in enumerate(zip(names, rig.objects, strict=True)):
+            write_record(ob, FACE, replace(record, source=name, made=ob.name, part=number))
         # Measured first: sliders that are animated do not stay where they are set.
-        handed_over = hand_over(source, rig, body, made) if settings.animation else HandedOver()
+        handed_over = hand_over(source, rig, made) if settings.animation else HandedOver()
         done = True
     finally:
         if not done:
             remove_living(made)
-    notes = [*source.notes]
-    if settings.symmetric and shape_rig.partners is None:
-        notes.append(_asymmetry_note(source, shapes))
-    return FaceConversion(name, rig, record, handed_over, time.perf_counter() - begin, tuple(notes))
+    notes = *notes, *(note for part in source.parts for note in part.keys.notes), *handed_over.notes()
+    if settings.symmetric:
+        # A single bone, as of an eye, has nothing to mirror.
+        asymmetric = [each.partners is None and each.bone_count > 1 for each in shape_rigs]
+        notes = *notes, *map(_asymmetry_note, compress(source.groups, asymmetric))
+    return FaceConversion(names[0], rig, record, handed_over, time.perf_counter() - begin, notes)
 
 
-def _asymmetry_note(source: ShapeKeys, shapes: "Shapes") -> str:
-    """What keeps the face from being solved symmetrically."""
+def _solved(source: FaceParts, solver: "Settings") -> background.Steps[list["ShapeRig"]]:
+    """Generator: the bones of each group, which share those that are asked for."""
+    from ...core.shape_rig import share_bones, solve_shapes
+
+    shapes = [group.shapes for group in source.groups]
+    counts = share_bones(shapes, solver.bone_count) if len(shapes) > 1 else [solver.bone_count]
+    sizes = [len(each.rest) * count for each, count in zip(shapes, counts, strict=True)]
+    found = []
+    for number, each in enumerate(shapes):
+        work = partial(solve_shapes, each, replace(solver, bone_count=counts[number]))
+        begin, end = (sum(sizes[:last]) / sum(sizes) for last in (number, number + 1))
+        found.append((yield from background.part_of(background.run_in_worker(work), begin, end)))
+    return found
+
+
+def _asymmetry_note(group: Group) -> str:
+    """What keeps a group from being solved symmetrically."""
     from ...core.shape_rig import unpaired_sliders
 
-    names = [source.sliders[index].name for index in unpaired_sliders(shapes.rest, shapes.deltas)]
+    shapes = group.shapes
+    names = [group.sliders[index].name for index in unpaired_sliders(shapes.rest, shapes.deltas)]
     if names:
         return f"solved without Symmetric, as no shape key is the mirror image in X of these: {listed(names)}"
-    return f"solved without Symmetric, as {object_label(source.mesh_object)} is not symmetric in X"
-
-
-def _measured(
-    context: bpy.types.Context, source: ShapeKeys, body: Body | None, rig: FaceRig
-) -> background.Steps[FaceRecord]:
-    """Generator: each slider at 1 in a scene beside the user's, and none at all. A body stays in its pose."""
-    from ...core.deform import skin_frame
-    from ...core.deform.surface import normal_errors
-
-    stretch = stretch_of(source.mesh_object)
-    distances, turns = [], []
-    others = [m for m in rig.object.modifiers if m.show_viewport and m.type != "ARMATURE"]
-    for modifier in others:
-        modifier.show_viewport = False
-    try:
-        with temporary_scene(context.scene, [rig.armature, rig.object]) as scene:
-            view_layer = scene.view_layers[0]
-
-            def played() -> np.ndarray:
-                rig.armature.update_tag()
-                view_layer.update()
-                evaluated = rig.object.evaluated_get(view_layer.depsgraph)
-                return read_attribute(evaluated.data, "position").astype(np.float64)
-
-            neutral = played()
-            skin = replace(body.skin, object=rig.object, armature=rig.armature) if body is not None else None
-            pose = bone_matrices(skin, view_layer.depsgraph) if skin is not None else None
-
-            def posed(points: np.ndarray) -> np.ndarray:
-                if skin is None or pose is None:
-                    return points
-                return skin_frame(points, skin.bones, skin.weights, pose, _method(rig.object))
-
-            resting = float(np.linalg.norm((neutral - posed(source.rest)) @ stretch.T, axis=1).max())
-            for number, (name, delta) in enumerate(zip(rig.slider_names, source.deltas, strict=True)):
-                rig.armature[name] = 1.0
-                wanted, got = posed(source.rest + delta), played()
-                rig.armature[name] = 0.0
-                away = np.linalg.norm((got - wanted) @ stretch.T, axis=1)
-                distances.append((away.mean(), away.max()))
-                angles = normal_errors(got @ stretch.T, wanted @ stretch.T, source.triangles)
-                turns.append(np.quantile(angles, 0.9) if len(angles) else 0.0)
-                yield number / len(source.sliders), "Measuring the result"
-            played()
-    finally:
-        for modifier in others:
-            if is_alive(modifier):
-                modifier.show_viewport = True
-    means, largest = np.transpose(distances)
-    worst = int(np.argmax(largest))
-    return FaceRecord(
-        bone_count=len(rig.bone_names),
-        slider_count=len(source.sliders),
-        vertex_count=len(source.rest),
-        mean=float(means.mean()),
-        largest=float(largest[worst]),
-        worst_slider=source.sliders[worst].name,
-        normals=float(np.mean(turns)),
-        neutral=resting,
-    )
-
-
-def _method(mesh_object: bpy.types.Object) -> str:
-    """How Blender blends the bones of a body."""
-    modifier = armature_modifier(mesh_object)
-    return "DQS" if modifier is not None and modifier.use_deform_preserve_volume else "LBS"
+    return f"solved without Symmetric, as {shapes.name} is not symmetric in X"

@@ -18,7 +18,8 @@ class FaceRecord:
 
     normals: what 90 % of the vertices stay within, the mean of all sliders. neutral: largest distance with all at 0.
     share: of the motions of all bones by all sliders, those that are not zero. source, made: the names of source and
-    skinned object.
+    skinned object. Of a face of several meshes, each skinned object has the figures of all; part: its place among them;
+    worst_mesh: the source that has the largest error.
     """
 
     bone_count: int
@@ -32,15 +33,20 @@ class FaceRecord:
     share: float = 1.0
     source: str = ""
     made: str = ""
+    part: int = 0
+    mesh_count: int = 1
+    worst_mesh: str = ""
 
     def figures(self) -> list[Figure]:
         return [
+            *([Figure("Meshes", self.mesh_count)] if self.mesh_count > 1 else []),
             Figure("Bones", self.bone_count),
             Figure("Sliders", self.slider_count),
             Figure("Vertices", self.vertex_count, panel=""),
             Figure("Mean error", self.mean, "{:.6g}", length=True),
             Figure("Largest error", self.largest, "{:.6g}", length=True),
             Figure("Worst slider", self.worst_slider),
+            *([Figure("Worst mesh", self.worst_mesh)] if self.worst_mesh else []),
             Figure("Normals within", self.normals, "{:.2f}°"),
             Figure("Motions", self.share, "{:.0%}"),
             Figure("Error at rest", self.neutral, "{:.6g}", length=True, line="", panel=""),
@@ -49,23 +55,37 @@ class FaceRecord:
 
 @dataclass(frozen=True)
 class Face:
-    """The skinned object, and the mesh with the shape keys, None if that was renamed or deleted."""
+    """mesh: a skinned object; source: the mesh with its shape keys, None if that was renamed or deleted. pairs: source
+    and skinned object of all meshes of the face, in the order in which they were converted."""
 
     mesh: bpy.types.Object
     source: bpy.types.Object | None
     record: FaceRecord
+    pairs: tuple[tuple[bpy.types.Object | None, bpy.types.Object], ...]
 
 
 def face_of(ob: bpy.types.Object | None) -> Face | None:
-    """The face with ``ob`` as its skinned object or its armature, else the last that was made from it. Cheap enough for
+    """The face with ``ob`` as a skinned object or its armature, else the last that was made from it. Cheap enough for
     a panel."""
     if ob is None:
         return None
-    made = [ob] if FACE in ob else _by_armature.at(ob.session_uid) or _by_source.at(ob.name)
+    made = [ob] if FACE in ob else _meshes_on(ob)[:1] or _by_source.at(ob.name)
     if not made:
         return None
-    record = read_record(made[-1], FACE, FaceRecord)
-    return Face(made[-1], _source_of(record), record) if record is not None else None
+    mesh = made[-1]
+    record = _record(mesh)
+    if record is None:
+        return None
+    armature = armature_of(mesh)
+    meshes = _meshes_on(armature) if armature is not None else [mesh]
+    pairs = tuple((_source_of(_record(each)), each) for each in meshes)
+    return Face(mesh, _source_of(record), record, pairs)
+
+
+def _meshes_on(armature: bpy.types.Object) -> list[bpy.types.Object]:
+    """The skinned objects of the face on an armature, in the order in which they were converted."""
+    found = [(record.part, ob) for ob in _by_armature.at(armature.session_uid) if (record := _record(ob)) is not None]
+    return [ob for _, ob in sorted(found, key=lambda each: each[0])]
 
 
 def active_label(ob: bpy.types.Object | None) -> str:
@@ -76,18 +96,24 @@ def active_label(ob: bpy.types.Object | None) -> str:
 
 
 def other_faces(face: Face) -> list[bpy.types.Object]:
-    """The other skinned objects of the same source, which lie in the same place."""
-    return [ob for ob in _by_source.at(face.record.source) if ob != face.mesh]
+    """The other skinned objects of the same sources, which lie in the same place."""
+    own = [mesh for _, mesh in face.pairs]
+    sources = dict.fromkeys(source.name for source, _ in face.pairs if source is not None)
+    return [ob for name in sources for ob in _by_source.at(name) if ob not in own]
 
 
-def _source_of(record: FaceRecord) -> bpy.types.Object | None:
-    source = look_ups.named(record.source)
+def _record(ob: bpy.types.Object) -> FaceRecord | None:
+    return read_record(ob, FACE, FaceRecord) if FACE in ob else None
+
+
+def _source_of(record: FaceRecord | None) -> bpy.types.Object | None:
+    source = look_ups.named(record.source) if record is not None else None
     return source if source is not None and source.type == "MESH" and source.data.shape_keys is not None else None
 
 
 def _source_name(ob: bpy.types.Object) -> str | None:
     """The name of the source of a skinned face; a duplicate has the record of its original."""
-    record = read_record(ob, FACE, FaceRecord) if FACE in ob else None
+    record = _record(ob)
     return record.source if record is not None and record.source and record.made == ob.name else None
 
 

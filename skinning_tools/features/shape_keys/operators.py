@@ -37,7 +37,7 @@ The mesh itself stays as it is"""
     def finish(self, context: bpy.types.Context, result: "FaceConversion") -> str:
         if self.options.is_invoke and not bpy.app.background:
             # In the window, one face is seen, and its sliders are at hand.
-            face = face_of(result.rig.object)
+            face = face_of(result.rig.armature)
             if face is not None:
                 _compare(context, face, "RESULT")
             make_active(context, result.rig.armature)
@@ -77,7 +77,7 @@ def _compared(active: bpy.types.Object | None) -> Face:
 
 
 def _compare(context: bpy.types.Context, face: Face, show: str) -> None:
-    show_only(context, [(face.source, face.mesh)], show, other_faces(face))
+    show_only(context, face.pairs, show, other_faces(face))
 
 
 class SKINNING_OT_add_slider_poses(Checked, AtOnce, bpy.types.Operator):

@@ -19,7 +19,7 @@ from ...ui.drawing import (
 )
 from ...ui.groups import ANIMATION
 from .faces import face_of
-from .reading import check_shape_keys
+from .reading import check_faces, check_shape_keys, faces_meant
 from .settings import ShapeKeySettings
 from .sliders import rig_and_sliders
 
@@ -41,18 +41,33 @@ class SKINNING_PT_shape_keys(SidebarPanel, bpy.types.Panel):
         if job is not None:
             draw_job(layout, job, SKINNING_PT_shape_keys)
             return
+        together = context.scene.skinning_shape_keys.selected_objects
+        if together:
+            _draw_meant(layout, context)
         draw_button(layout, context, "skinning.convert_shape_keys", "Convert to Bones", "SHAPEKEY_DATA")
         draw_failure(layout, context, SKINNING_PT_shape_keys)
         active = active_object(context)
         face = face_of(active)
         if face is not None:
             if face.source is not None:
-                draw_shown(layout, "skinning.compare_face", [(face.source, face.mesh)])
+                draw_shown(layout, "skinning.compare_face", face.pairs)
             draw_figures(layout, face.record)
             return
         reason = reason_not_to_work(context, check_shape_keys)
-        if reason and rig_and_sliders(active) is None:
+        if reason and not together and rig_and_sliders(active) is None:
             draw_text(layout, context, reason, "INFO")
+
+
+def _draw_meant(layout: bpy.types.UILayout, context: bpy.types.Context) -> None:
+    """Which meshes Selected Objects converts, or why it cannot."""
+
+    def check(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
+        check_faces(faces_meant(context, active, selected=True)[0])
+
+    reason = reason_not_to_work(context, check)
+    meant = [] if reason else faces_meant(context, active_object(context), selected=True)[0]
+    names = ", ".join(ob.name for ob in meant if ob is not None)
+    draw_text(layout, context, reason or f"Converts {names}", "INFO" if reason else "MESH_DATA")
 
 
 class SKINNING_PT_face_sliders(SidebarPanel, bpy.types.Panel):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write a solved face as objects: skinned mesh, armature with sliders, and the hidden mesh between them."""
+"""Write a solved face as objects: skinned meshes, armature with sliders, and the hidden meshes between them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from mathutils import Matrix
 from ...blender.actions import existing_curves
 from ...blender.armatures import NewBone, add_bones, make_bone_collection
 from ...blender.attributes import write_attribute
-from ...blender.data_blocks import clear_shape_keys, local_copy
+from ...blender.data_blocks import clear_shape_keys, local_copy, with_ending
 from ...blender.object_transform import inherit_transform
 from ...blender.result_objects import follow_armature, free_names, home_collection, new_object, without_traces
 from ...blender.skin_reader import armature_of
@@ -22,7 +22,7 @@ from ...core.bone_placement import place_bones
 from ...core.geometry import diagonal
 from . import sliders
 from .body import Body, copied_armature
-from .reading import ShapeKeys
+from .parts import FaceParts, Group, Part
 
 if TYPE_CHECKING:
     from ...core.shape_rig.types import ShapeRig
@@ -35,70 +35,99 @@ _REACH = 0.2
 
 @dataclass(frozen=True)
 class FaceRig:
-    """A written rig. object: the skinned mesh object; helper: what the sliders move; slider_names: the custom
-    properties of ``armature``, in the order of the shapes."""
+    """A written rig. objects: the skinned mesh objects, in the order of the parts; slider_names: the custom properties
+    of ``armature``, in the order of the face's sliders; bone_names: of all groups."""
 
-    object: bpy.types.Object
+    objects: tuple[bpy.types.Object, ...]
     armature: bpy.types.Object
-    helper: bpy.types.Object
     collection: bpy.types.Collection
     slider_names: tuple[str, ...]
     bone_names: tuple[str, ...]
     data_blocks: tuple[bpy.types.ID, ...]
 
 
-def write_rig(context: bpy.types.Context, source: ShapeKeys, shape_rig: "ShapeRig", body: Body | None) -> FaceRig:
-    """Write ``shape_rig`` (a core.shape_rig.ShapeRig) of ``source``, or of its face on a ``body``.
+def write_rig(context: bpy.types.Context, source: FaceParts, shape_rigs: Sequence["ShapeRig"]) -> FaceRig:
+    """Write ``shape_rigs`` (core.shape_rig.ShapeRig), the solutions of the groups of ``source``.
 
     All or nothing; the source is not touched.
     """
-    from ...core.shape_rig import bone_names as naming
-
-    names, _ = free_names(source.mesh_object.name, _KINDS)
+    first = source.first.mesh_object
+    others = [part.mesh_object.name for part in source.parts[1:]]
+    names, other_names = free_names(first.name, _KINDS, others)
     with ExitStack() as undo:
         made: list[bpy.types.ID] = []
         undo.callback(bpy.data.batch_remove, made)
-        mesh_object = _skinned_copy(source, names["skinned"], made)
-        helper = new_object(names["sliders"], bpy.data.meshes.new(names["sliders"]), made)
-        made.append(helper.data)
+        skinned = names["skinned"], *other_names
+        objects = [_skinned_copy(part, name, made) for part, name in zip(source.parts, skinned, strict=True)]
+        copies = {part.mesh_object: ob for part, ob in zip(source.parts, objects, strict=True)}
+        more = (with_ending(group.parts[0].mesh_object.name, "sliders") for group in source.groups[1:])
+        helpers = [new_object(name, bpy.data.meshes.new(name), made) for name in (names["sliders"], *more)]
+        made += [helper.data for helper in helpers]
         collection = bpy.data.collections.new(names["sliders"])
         made.append(collection)
-        if body is None:
-            armature = new_object(names["rig"], bpy.data.armatures.new(names["rig"]), made)
-            made.append(armature.data)
-            _take_place(context, source.mesh_object, armature, names["rig"], made)
-            to_armature = np.eye(4)
-        else:
-            armature = copied_armature(body.skin.armature, names["rig"], made)
-            to_armature = np.array(armature.matrix_world.inverted() @ source.mesh_object.matrix_world, dtype=np.float64)
+        armature, to_armature = _armature(context, source.first, names["rig"], made)
+        slider_names = sliders.add_properties(armature, source.sliders)
+        properties = {slider.name: name for slider, name in zip(source.sliders, slider_names, strict=True)}
+        bone_names: list[str] = []
+        for group, shape_rig, helper in zip(source.groups, shape_rigs, helpers, strict=True):
+            found = _write_group(context, group, shape_rig, armature, to_armature, copies)
+            rest, keys = group.shapes.rest, [properties[slider.name] for slider in group.sliders]
+            reach = _REACH * diagonal(rest)
+            sliders.fill_helper(helper, armature, found, to_armature, shape_rig, keys, reach)
+            sliders.attach_helper(helper, armature, to_armature, group.head)
+            sliders.follow_helper(armature, helper, found)
+            bone_names += found
+        _show_bones(armature, bone_names, on_body=source.first.body is not None)
+        for ob in (armature, *objects, *helpers):
+            collection.objects.link(ob)
+        home_collection(context, first).children.link(collection)
+        undo.pop_all()
+    return FaceRig(tuple(objects), armature, collection, slider_names, tuple(bone_names), tuple(made))
 
-        rest = source.rest if body is None else source.rest[body.vertices]
-        keys = [slider.name for slider in source.sliders]
-        # Names of vertex groups are bone names, and share a space with those of attributes.
-        taken = {*armature.data.bones.keys(), *mesh_object.data.attributes.keys()}
-        taken |= set(mesh_object.vertex_groups.keys()) if body is not None else set()
-        bone_names = naming(shape_rig, rest, keys, taken)
-        _add_bones(context, armature, bone_names, rest, shape_rig, to_armature, body.head if body else "")
-        weights = without_traces(shape_rig.weights)
-        if body is None:
+
+def _armature(context: bpy.types.Context, first: Part, name: str, made: list) -> tuple[bpy.types.Object, np.ndarray]:
+    """The armature object, a copy of the body's if there is one, and (4, 4) to it from the first mesh's space."""
+    if first.body is not None:
+        armature = copied_armature(first.body.skin.armature, name, made)
+        matrix = armature.matrix_world.inverted() @ first.mesh_object.matrix_world
+        return armature, np.array(matrix, dtype=np.float64)
+    armature = new_object(name, bpy.data.armatures.new(name), made)
+    made.append(armature.data)
+    _take_place(context, first.mesh_object, armature, name, made)
+    return armature, np.eye(4)
+
+
+def _write_group(
+    context: bpy.types.Context,
+    group: Group,
+    shape_rig: "ShapeRig",
+    armature: bpy.types.Object,
+    to_armature: np.ndarray,
+    copies: Mapping[bpy.types.Object, bpy.types.Object],
+) -> tuple[str, ...]:
+    """The bones of a group, and their weights in its meshes; the bones' names."""
+    from ...core.shape_rig import bone_names as naming
+
+    # Names of vertex groups are bone names, and share a space with those of attributes. All meshes follow all bones.
+    taken = {*armature.data.bones.keys()}
+    for ob in copies.values():
+        taken |= {*ob.data.attributes.keys(), *(ob.vertex_groups.keys() if group.head else ())}
+    rest = group.shapes.rest
+    bone_names = naming(shape_rig, rest, [slider.name for slider in group.sliders], taken)
+    _add_bones(context, armature, bone_names, rest, shape_rig, to_armature, group.head)
+    weights = without_traces(shape_rig.weights)
+    for part, rows in group.rows():
+        mesh_object, bones = copies[part.mesh_object], shape_rig.bones[rows]
+        if part.body is None:
             mesh_object.vertex_groups.clear()
-            write_weights(mesh_object, bone_names, shape_rig.bones, weights)
+            write_weights(mesh_object, bone_names, bones, weights[rows])
             follow_armature(mesh_object, armature)
             # Before those that smooth or subdivide, where the shape keys were.
             mesh_object.modifiers.move(len(mesh_object.modifiers) - 1, 0)
         else:
-            _share_head(mesh_object, body, bone_names, shape_rig.bones, weights)
-            _follow_copy(mesh_object, body.skin.armature, armature)
-        slider_names = sliders.add_properties(armature, source.sliders)
-        reach = _REACH * diagonal(rest)
-        sliders.fill_helper(helper, armature, bone_names, to_armature, shape_rig, slider_names, reach)
-        sliders.attach_helper(helper, armature, to_armature, body.head if body else "")
-        sliders.follow_helper(armature, helper, bone_names)
-        for ob in (armature, mesh_object, helper):
-            collection.objects.link(ob)
-        home_collection(context, source.mesh_object).children.link(collection)
-        undo.pop_all()
-    return FaceRig(mesh_object, armature, helper, collection, slider_names, bone_names, tuple(made))
+            _share_head(mesh_object, part.body, bone_names, bones, weights[rows])
+            _follow_copy(mesh_object, part.body.skin.armature, armature)
+    return bone_names
 
 
 def _share_head(
@@ -124,12 +153,13 @@ def _follow_copy(mesh_object: bpy.types.Object, original: bpy.types.Object, arma
         mesh_object.matrix_parent_inverse = inverse
 
 
-def _skinned_copy(source: ShapeKeys, name: str, made: list) -> bpy.types.Object:
-    """A copy of the source at its neutral, without keys; on its own where no armature deforms it."""
-    copy = local_copy(source.mesh_object)
+def _skinned_copy(part: Part, name: str, made: list) -> bpy.types.Object:
+    """A copy of the part's mesh at its neutral, without keys; where no armature deforms it, on its own, in its place in
+    the space of the first mesh."""
+    copy = local_copy(part.mesh_object)
     made.append(copy)
     copy.name = name
-    copy.data = source.mesh_object.data.copy()
+    copy.data = part.mesh_object.data.copy()
     made.append(copy.data)
     copy.data.name = name
     clear_shape_keys(copy)
@@ -138,10 +168,10 @@ def _skinned_copy(source: ShapeKeys, name: str, made: list) -> bpy.types.Object:
         copy.animation_data_clear()
         copy.constraints.clear()
         copy.parent = None
-        copy.matrix_basis = Matrix.Identity(4)
         copy.delta_location = copy.delta_rotation_euler = (0.0, 0.0, 0.0)
         copy.delta_rotation_quaternion, copy.delta_scale = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-    write_attribute(copy.data, "position", "FLOAT_VECTOR", source.rest)
+        copy.matrix_basis = Matrix.Identity(4) if part.to_face is None else Matrix(part.to_face)
+    write_attribute(copy.data, "position", "FLOAT_VECTOR", part.keys.rest)
     copy.data.update()
     return copy
 
@@ -183,8 +213,11 @@ def _add_bones(
         matrix[:3, :3] /= size
         specs.append(NewBone(name, parent, matrix, size * float(lengths[number]), deforms=True))
     add_bones(context, armature, specs)
-    make_bone_collection(armature.data, "Deform" if not parent else "Face", names)
+
+
+def _show_bones(armature: bpy.types.Object, names: Sequence[str], on_body: bool) -> None:
+    make_bone_collection(armature.data, "Face" if on_body else "Deform", names)
     armature.show_in_front = True
-    if not parent:
+    if not on_body:
         # Thick bones would hide the expressions that the sliders make.
         armature.data.display_type = "STICK"

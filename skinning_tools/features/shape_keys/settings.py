@@ -24,6 +24,11 @@ POSE_KINDS = (
 
 
 class ShapeKeySettings(Settings, stored="skinning_shape_keys"):
+    selected_objects = switch(
+        "Selected Objects",
+        False,
+        tip="Convert all selected meshes that have shape keys to one armature: a slider moves all that have its key",
+    )
     bone_count = count(
         "Bones",
         40,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The sliders of a face as a JSON file, for engines that sum poses themselves: what each slider does to which bones."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ...blender.figures import Figure, Result
 from ...blender.written_files import Kind, begins_with, claim_named
 from ...core.quaternions import from_matrices
 from ...ui.command_line.report import json_bytes
-from .sliders import POINTS, face_rig, helper_of
+from .sliders import POINTS, face_rig, helpers_of
 
 SCHEMA, SCHEMA_VERSION = "skinning_tools.sliders", 1
 TABLE = Kind("slider table", lambda path: begins_with(path, json_bytes({"schema": SCHEMA})[:-3]))
@@ -52,34 +53,17 @@ def save_table(context: bpy.types.Context, active: bpy.types.Object | None, file
 
 def slider_table(armature: bpy.types.Object, names: list[str]) -> dict:
     """The table as JSON values; docs/engine_tables.md describes it."""
-    helper, bone_names = helper_of(armature)
-    keys = helper.data.shape_keys.key_blocks
-    sides = len(bone_names), len(POINTS), 3
-    rest = key_coordinates(keys[0]).reshape(sides).astype(np.float64)
-    axes, reach = _axes(rest)
-    # From the helper's units to those of the armature, whose scale is even.
-    size = float(np.cbrt(np.linalg.det(np.array(helper.matrix_basis)[:3, :3])))
+    motions: dict[str, dict] = {name: {} for name in names}
+    bones = []
+    for helper, bone_names in helpers_of(armature):
+        bones += [armature.data.bones[name] for name in bone_names]
+        for name, found in _motions(helper, bone_names):
+            if name in motions:
+                motions[name] |= found
     sliders = []
     for name in names:
-        points = key_coordinates(keys[name]).reshape(sides).astype(np.float64)
-        # In the bone's own axes, as Blender's channels of a pose bone are.
-        moves = np.einsum("pij,pi->pj", axes, points[:, 0] - rest[:, 0])
-        turns = from_matrices(np.swapaxes(axes, 1, 2) @ _axes(points)[0])
-        turns *= np.where(turns[:, :1] < 0, -1.0, 1.0)
-        moved = (np.abs(moves).max(axis=1) > _STILL * reach) | (np.abs(turns[:, 1:]).max(axis=1) > _STILL)
         shown = armature.id_properties_ui(name).as_dict()
-        sliders.append(
-            {
-                "name": name,
-                "least": shown["min"],
-                "most": shown["max"],
-                "bones": {
-                    bone_names[bone]: {"location": (size * moves[bone]).tolist(), "rotation": turns[bone].tolist()}
-                    for bone in np.flatnonzero(moved)
-                },
-            }
-        )
-    bones = [armature.data.bones[name] for name in bone_names]
+        sliders.append({"name": name, "least": shown["min"], "most": shown["max"], "bones": motions[name]})
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -94,6 +78,30 @@ def slider_table(armature: bpy.types.Object, names: list[str]) -> dict:
         ],
         "sliders": sliders,
     }
+
+
+def _motions(helper: bpy.types.Object, bone_names: list[str]) -> Iterator[tuple[str, dict]]:
+    """Each slider of a helper, and the motions of the bones that it moves."""
+    keys = helper.data.shape_keys.key_blocks
+    sides = len(bone_names), len(POINTS), 3
+    rest = key_coordinates(keys[0]).reshape(sides).astype(np.float64)
+    axes, reach = _axes(rest)
+    # From the helper's units to those of the armature, whose scale is even.
+    size = float(np.cbrt(np.linalg.det(np.array(helper.matrix_basis)[:3, :3])))
+    for key in keys[1:]:
+        points = key_coordinates(key).reshape(sides).astype(np.float64)
+        # In the bone's own axes, as Blender's channels of a pose bone are.
+        moves = np.einsum("pij,pi->pj", axes, points[:, 0] - rest[:, 0])
+        turns = from_matrices(np.swapaxes(axes, 1, 2) @ _axes(points)[0])
+        turns *= np.where(turns[:, :1] < 0, -1.0, 1.0)
+        moved = (np.abs(moves).max(axis=1) > _STILL * reach) | (np.abs(turns[:, 1:]).max(axis=1) > _STILL)
+        yield (
+            key.name,
+            {
+                bone_names[bone]: {"location": (size * moves[bone]).tolist(), "rotation": turns[bone].tolist()}
+                for bone in np.flatnonzero(moved)
+            },
+        )
 
 
 def _axes(points: np.ndarray) -> tuple[np.ndarray, float]:

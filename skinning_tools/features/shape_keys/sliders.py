@@ -119,22 +119,24 @@ def attach_helper(
     helper.hide_viewport = helper.hide_render = helper.hide_select = True
 
 
-def helper_of(armature_object: bpy.types.Object) -> tuple[bpy.types.Object, list[str]]:
-    """The helper that the bones of an armature follow, and their names in the order of its points. Raises BadScene."""
-    found = {
-        constraint.subtarget: (constraint.target, bone.name)
-        for bone in armature_object.pose.bones
-        for constraint in bone.constraints
-        if constraint.type == "COPY_LOCATION" and constraint.subtarget == group_name(bone.name, POINTS[0])
-    }
-    helper = next((target for target, _ in found.values() if target is not None), None)
-    if helper is None:
+def helpers_of(armature_object: bpy.types.Object) -> list[tuple[bpy.types.Object, list[str]]]:
+    """The helpers that the bones of an armature follow, each with the names of its bones in the order of its points.
+    Raises BadScene if there is none, or one is missing."""
+    found: dict[bpy.types.Object | None, dict[str, str]] = {}
+    for bone in armature_object.pose.bones:
+        for constraint in bone.constraints:
+            if constraint.type == "COPY_LOCATION" and constraint.subtarget == group_name(bone.name, POINTS[0]):
+                found.setdefault(constraint.target, {})[constraint.subtarget] = bone.name
+    if not found or None in found:
         raise BadScene(
             f"The bones of {armature_label(armature_object)} follow no mesh of sliders. Undo its deletion, or convert "
             "the shape keys again"
         )
-    groups = [group.name for group in helper.vertex_groups][:: len(POINTS)]
-    return helper, [found[name][1] for name in groups]
+    return [
+        (helper, [bones[group.name] for group in list(helper.vertex_groups)[:: len(POINTS)]])
+        for helper, bones in found.items()
+        if helper is not None
+    ]
 
 
 def rig_and_sliders(active: bpy.types.Object | None) -> tuple[bpy.types.Object, list[str]] | None:
