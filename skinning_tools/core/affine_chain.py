@@ -36,6 +36,7 @@ _TRIAL_DECOMPOSITIONS = 150_000  # of 3 × 3 matrices, about 0.4 s
 _PLAIN_ENOUGH = 1.1
 _NO_ERROR = 1e-6  # below what channels in single precision can show
 _NUDGE = 2e-14
+_NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 @dataclass(frozen=True)
@@ -109,14 +110,23 @@ def scaled_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
     # turned anywhere, does not influence the axes of the others.
     directions = _nudged(linear)
     directions *= np.where(np.linalg.det(directions) < 0, -1.0, 1.0)[..., None, None]
-    rotation = quaternions.from_matrices(nearest_rotations(directions))
-    before = _with_identity_before(rotation)
-    turns = quaternions.product(quaternions.conjugate(before[1:]), before[:-1])
-    steps = _accumulated(np.argmax(np.abs(turns @ _ELEMENTS[_KEEPING_ORDER].T), axis=-1))
-    rotation = quaternions.same_hemisphere(quaternions.product(rotation, _ELEMENTS[steps]))
+    rotation, _ = least_turns(quaternions.from_matrices(nearest_rotations(directions)), _NO_TURN)
     # The columns projected on these axes: their lengths with signs.
     scale = np.einsum("...ij,...ij->...j", quaternions.to_matrices(rotation), linear)
     return matrices[..., 3].copy(), rotation, scale
+
+
+def least_turns(rotation: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``rotation`` (F, P, 4) after half turns about the bones' own axes that keep turns between frames short.
+
+    A half turn about one axis is undone by negative scales along the two others. before: the rotations of the frame in
+    front of the first, (4,) or (P, 4). Returns rotations (F, P, 4), continuous, and the signs (F, P, 3) by which scales
+    are to be multiplied.
+    """
+    previous = np.concatenate([np.broadcast_to(before, (1, *rotation.shape[1:])), rotation[:-1]])
+    turns = quaternions.product(quaternions.conjugate(rotation), previous)
+    steps = _accumulated(np.argmax(np.abs(turns @ _ELEMENTS[_KEEPING_ORDER].T), axis=-1))
+    return quaternions.same_hemisphere(quaternions.product(rotation, _ELEMENTS[steps])), _SIGNS[steps]
 
 
 def rigid_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -180,7 +190,7 @@ def _factors(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _with_identity_before(rotation: np.ndarray) -> np.ndarray:
     """``rotation`` with a frame of no rotation in front, to which the first frame is then matched."""
-    return np.concatenate([np.broadcast_to([1.0, 0.0, 0.0, 0.0], (1, *rotation.shape[1:])), rotation])
+    return np.concatenate([np.broadcast_to(_NO_TURN, (1, *rotation.shape[1:])), rotation])
 
 
 def _nearest_elements(u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

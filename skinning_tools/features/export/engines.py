@@ -7,6 +7,7 @@ that a version of Blender does not have are left out.
 
 import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -14,12 +15,15 @@ from typing import Any
 
 import bpy
 
+from .gltf_turns import keep_turns_short
+
 
 @dataclass(frozen=True)
 class Format:
     """A file format. ending: of its files. write, read: Blender's operators, such as "wm.usd_export", of those for
     reading the first that there is; wanted: settings for writing; taken: for reading; clips: further ones for writing
-    several clips, none if the format cannot; in_turn: they have to be unmuted strips, one after the other."""
+    several clips, none if the format cannot; in_turn: they have to be unmuted strips, one after the other; finish: what
+    to do to the file that the exporter wrote."""
 
     label: str
     ending: str
@@ -29,6 +33,7 @@ class Format:
     taken: dict[str, Any] = field(default_factory=dict)
     clips: dict[str, Any] = field(default_factory=dict)
     in_turn: bool = False
+    finish: Callable[[Path], None] | None = None
 
     @property
     def available(self) -> bool:
@@ -36,8 +41,11 @@ class Format:
         return _first_of((self.write,)) is not None and _first_of(self.read) is not None
 
     def save(self, path: Path, **changes: Any) -> None:
-        """Write the selected objects of the context's scene; ``changes`` to the settings. Raises RuntimeError."""
+        """Write the selected objects of the context's scene; ``changes`` to the settings. Raises RuntimeError,
+        OSError."""
         _call((self.write,), path, self.wanted | changes)
+        if self.finish is not None:
+            self.finish(path)
 
     def load(self, path: Path) -> None:
         """Read a file into the context's scene. Raises RuntimeError."""
@@ -83,6 +91,8 @@ FORMATS = MappingProxyType(
                 "export_reset_pose_bones": False,
                 "export_frame_step": 1,
                 "export_optimize_animation_size": False,
+                # Actions of the file that the armature does not play, which Blender 4 would put in one with its own.
+                "export_anim_single_armature": False,
                 # Scenes that play strips or drivers alone, without an action.
                 "export_anim_scene_split_object": False,
             },
@@ -93,6 +103,7 @@ FORMATS = MappingProxyType(
                 "export_reset_pose_bones": True,
                 "export_morph_reset_sk_data": False,
             },
+            finish=keep_turns_short,
         ),
         "FBX": Format(
             "FBX",

@@ -243,8 +243,8 @@ def _write(
         with playable(unplayable, times), in_turn, in_window, target.part(file_format.ending) as part:
             try:
                 file_format.save(part, **changes)
-            except RuntimeError as error:
-                raise target.failed(error) from error
+            except (RuntimeError, OSError) as error:
+                raise target.failed(getattr(error, "strerror", None) or error) from error
     return clips
 
 

@@ -120,9 +120,15 @@ def notes_on_comparison(
             f"such as Unreal, cannot play that: convert with Scaled bones"
         )
     if compared.half_way > max(_FAR * compared.diagonal, 2 * compared.largest):
-        notes.append(
-            f"half-way between two frames it is up to {distance_text(context.scene, compared.half_way)} away: the "
-            "motion is fast for the frame rate, or a Scaled or Affine bone passes through zero scale. A higher frame "
-            "rate or Rigid bones avoid it"
-        )
+        distance = distance_text(context.scene, compared.half_way)
+        if file_format == FORMATS["GLTF"]:
+            notes.append(
+                f"half-way between two frames it is up to {distance} away: the motion is fast for the frame rate. A "
+                "higher frame rate avoids it"
+            )
+        else:
+            notes.append(
+                f"half-way between two frames it is up to {distance} away: the motion is fast for the frame rate, or "
+                "Scaled or Affine bones pass through zero scale. glTF or Rigid bones avoid that"
+            )
     return notes
