@@ -51,8 +51,13 @@ def _samplers(animation: dict[str, Any]) -> Iterator[tuple[dict, dict]]:
         target = channel["target"]
         nodes.setdefault(target.get("node", -1), {})[target["path"]] = animation["samplers"][channel["sampler"]]
     for node in nodes.values():
-        if "rotation" in node and "scale" in node and node["rotation"]["input"] == node["scale"]["input"]:
-            yield node["rotation"], node["scale"]
+        if "rotation" not in node or "scale" not in node:
+            continue
+        rotation, scale = node["rotation"], node["scale"]
+        # Sampled frame by frame, as the exporter is told to; splines would have tangents beside the values.
+        linear = rotation.get("interpolation", "LINEAR") == scale.get("interpolation", "LINEAR") == "LINEAR"
+        if linear and rotation["input"] == scale["input"]:
+            yield rotation, scale
 
 
 def _turns_far(rotation: np.ndarray) -> bool:
