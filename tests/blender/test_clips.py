@@ -169,9 +169,15 @@ def test_results_are_found_and_deleted():
     bpy.ops.skinning.show_error()
     bpy.ops.skinning.compare_result(show="SOURCE")
     assert all(source.visible_get() for source in sources)
+    made_first = scenes.data_blocks()
+    play_clip(rig, [skinned], "Run")
     assert bpy.ops.skinning.convert_again(replace=True) == {"FINISHED"}
     again = bpy.context.view_layer.objects.active
     assert len(again["skinning_report"]["clips"]) == 3
+    # Each action has the name of its clip, whichever played.
+    assert scenes.data_blocks()["actions"] == made_first["actions"]
+    tracks = made()[1].animation_data.nla_tracks
+    assert [(track.name, track.strips[0].action.name) for track in tracks] == [(name, name) for name in FRAMES]
     assert bpy.ops.skinning.delete_result() == {"FINISHED"}
     assert scenes.data_blocks() == before
 

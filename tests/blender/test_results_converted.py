@@ -223,10 +223,20 @@ def test_several_objects_stand_for_all_their_sources(scene):
         figures = bpy.data.objects[f"Body_rig.{number:03}"]["skinning_report"].to_dict()
         assert [part["source"] for part in figures["parts"]] == ["Body", "Clothes", "Eye"]
         assert figures["e_rms"] == expected["e_rms"]
-    activate("Eye_skinned")
+    earlier = activate("Eye_skinned").parent.session_uid
+    # What another object uses stays, and keeps its name.
+    kept = bpy.data.objects["Body_rig"].animation_data.action
+    kept.name, kept.use_fake_user = "Tweaked", True
+    names = scenes.data_blocks()["objects"]
     convert(on_result="REPLACE")
-    assert "Body_rig" not in bpy.data.objects
-    assert {"Body_skinned", "Clothes_skinned", "Eye_skinned"}.isdisjoint(bpy.data.objects.keys())
+    assert earlier not in [ob.session_uid for ob in bpy.data.objects]
+    assert scenes.data_blocks()["objects"] == names
+    for name in ("Body", "Clothes", "Eye"):
+        made = bpy.data.objects[f"{name}_skinned"]
+        assert (made.parent.name, made.data.name) == ("Body_rig", made.name)
+        assert made["skinning_report"]["source"] == name
+    assert kept.name == "Tweaked"
+    assert made.parent.animation_data.action.name.startswith("Body_skinning")
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,8 @@ def convert_chosen(
         if replace and all(map(is_alive, (*result.meshes, *filter(None, [result.rig]))))
     ]
     notes = *filter(None, [note]), *made.notes, *notes_on_deleting(replaced)
-    if len(replaced) == 1 and replaced[0].sources == list(chosen.sources):
-        replace_result(context, replaced.pop(), made.rig)
+    if len(replaced) == 1 and set(replaced[0].sources) == set(chosen.sources):
+        replace_result(context, replaced.pop(), made.rig, chosen.sources)
     for result in replaced:
         delete_result(context, result)
     return dataclasses.replace(made, notes=notes)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A finished conversion: the objects in the same place, its sources, its errors, and how to delete it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import bpy
@@ -9,7 +9,7 @@ import bpy
 from ...blender.clip_tracks import track_strips
 from ...blender.conversion_figures import REPORT_PROPERTY, figures_of
 from ...blender.conversions import Result, conversions, result_of, rig_of, source_named
-from ...blender.data_blocks import with_ending
+from ...blender.data_blocks import is_alive, with_ending
 from ...blender.error_display import HIDDEN
 from ...blender.preconditions import foreign, object_label, unmet
 from ...blender.visibility import show_hidden
@@ -113,26 +113,46 @@ def delete_result(context: bpy.types.Context, result: Result) -> list[str]:
     return names
 
 
-def replace_result(context: bpy.types.Context, result: Result, rig: "Rig") -> None:
-    """Delete the result, and give its names to the ``rig`` of the same sources that takes its place."""
-    pairs = [(rig.armature, result.rig), *zip(rig.objects, result.meshes, strict=False)]
-    blocks = [(new, old) for ours, theirs in pairs if theirs is not None for new, old in _blocks_of(ours, theirs)]
-    names = [(new, old.name) for new, old in blocks]
-    names += [(rig.collection, result.figures["collection"])] if "collection" in result.figures else []
+def replace_result(context: bpy.types.Context, result: Result, rig: "Rig", sources: Sequence[bpy.types.Object]) -> None:
+    """Delete the result, and give its names to the ``rig`` that takes its place, of the same ``sources``."""
+    meshes = {part.source: part.mesh for part in result.parts}
+    pairs = [
+        (rig.armature, result.rig),
+        *((made, meshes[source]) for made, source in zip(rig.objects, sources, strict=False)),
+    ]
+    blocks = [each for new, old in pairs if old is not None for each in _blocks_of(new, old, result.figures)]
+    names = [(new, old, old.name) for new, old in blocks]
     delete_result(context, result)
-    for block, name in names:
-        # Names of what stays, as another object uses it, are not free: Blender numbers the new one.
-        block.name = name
+    for new, old, name in names:
+        # What stays, since others use it, keeps its name.
+        if not is_alive(old):
+            new.name = name
+    if "collection" in result.figures:
+        rig.collection.name = result.figures["collection"]
     note_names(rig)
 
 
-def _blocks_of(new: bpy.types.Object, old: bpy.types.Object) -> Iterator[tuple[bpy.types.ID, bpy.types.ID]]:
-    """Data-blocks of a new object, with those of an old one that they take the place of."""
+def _blocks_of(
+    new: bpy.types.Object, old: bpy.types.Object, figures: dict
+) -> Iterator[tuple[bpy.types.ID, bpy.types.ID]]:
+    """Data-blocks of a new object, with those of an old one, of the result with ``figures``, whose place they take."""
     yield new, old
     yield new.data, old.data
-    actions = [ob.animation_data.action if ob.animation_data is not None else None for ob in (new, old)]
-    if None not in actions:
-        yield actions[0], actions[1]
+    earlier = _motions(old, figures)
+    for motion, action in _motions(new, new[REPORT_PROPERTY]).items():
+        if motion in earlier:
+            yield action, earlier[motion]
+
+
+def _motions(ob: bpy.types.Object, figures: dict) -> dict[tuple[str, str], bpy.types.Action]:
+    """The actions of the object and its shape keys, by what plays them and the clip; without clips, the present
+    ones."""
+    found: dict[tuple[str, str], bpy.types.Action] = {}
+    for owner in _animated(ob):
+        played = {clip: strip.action for clip in clip_names(figures) for strip in track_strips(owner, {clip})}
+        played = played or {"": owner.animation_data.action}
+        found |= {(owner.bl_rna.identifier, clip): action for clip, action in played.items() if action is not None}
+    return found
 
 
 def clip_names(figures: dict) -> list[str]:
