@@ -111,12 +111,13 @@ def rig_of(mesh_object: bpy.types.Object) -> bpy.types.Object | None:
 
 
 def _last_mesh_made_from(source: bpy.types.Object) -> bpy.types.Object | None:
-    """The skinned mesh with the highest number."""
+    """The skinned mesh with the highest number; one with the name that the user gave to what it replaced comes
+    after."""
     if source.type != "MESH":
         return None
     first = with_ending(name_for_results(source), "skinned")
-    made = [ob for ob in _by_source.at(source.name) if ob.name.startswith(first) and _is_source(source, ob)]
-    return max(made, key=lambda ob: ob.name, default=None)
+    made = [ob for ob in _by_source.at(source.name) if _is_source(source, ob)]
+    return max(made, key=lambda ob: (ob.name.startswith(first), ob.name), default=None)
 
 
 def _source_of_mesh(ob: bpy.types.Object) -> str | None:

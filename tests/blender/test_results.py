@@ -103,14 +103,15 @@ def test_again_as_the_source_moves_now(scene):
     source.data.shape_keys.animation_data_clear()
     key = source.data.shape_keys.key_blocks["Wave"]
     scenes.key_property(key, "value", {1: 0.0, 8: 1.0})
-    activate("Flag_skinned")
+    activate("Flag_skinned").name = "Hero"
     bpy.ops.skinning.convert_again(replace=True)
     assert listed() == ["Flag_rig"]
     result = bpy.context.view_layer.objects.active
-    assert result.name == "Flag_skinned"
+    assert result.name == "Hero"
+    assert result_of(source).mesh == result
     assert result["skinning_e_rms"] < 5
-    worst = np.abs(scenes.played(source, range(1, 9)) - positions_of("Flag_skinned")).max()
-    assert worst < 0.1 < np.ptp(positions_of("Flag_skinned"), axis=0).max()
+    worst = np.abs(scenes.played(source, range(1, 9)) - positions_of("Hero")).max()
+    assert worst < 0.1 < np.ptp(positions_of("Hero"), axis=0).max()
 
 
 def test_again_where_the_result_alone_is_shown(scene):
