@@ -7,6 +7,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 
 from .body_surface import BodySurface
 from .bone_regions import BoneRegions
+from .geometry import diagonal
 from .joint_hierarchy import JointHierarchy, rigid_motion
 from .joints_in_body import into_body, with_image
 from .pair_motion import pair_motion
@@ -63,7 +64,7 @@ def find_joint_hierarchy(
     """
     bone_count = transforms.shape[1]
     center = rest.mean(axis=0)
-    size = float(np.linalg.norm(np.ptp(rest, axis=0))) or 1.0
+    size = diagonal(rest) or 1.0
     regions = BoneRegions((rest - center) / size, bones, weights, bone_count)
     links = _Links(regions, rigid_motion(transforms, rest, bones, weights), center, size)
     mass, surface = regions.mass, None

@@ -16,6 +16,7 @@ from ..animation import Animation
 from ..binding.influence_rows import padded_influences
 from ..bone_order import parents_first
 from ..dense import one_blas_thread
+from ..geometry import diagonal
 from ..grouping import members
 from ..joint_hierarchy import JointHierarchy
 from ..progress import Progress, checkpoint, ignore, span
@@ -111,7 +112,7 @@ def solve_jointed(
     # The joints have moved.
     solve.limit()
     if slip:
-        solve.slide(slip * float(np.linalg.norm(np.ptp(state.points[:, :3], axis=0))), span(progress, 0.8, 0.85))
+        solve.slide(slip * diagonal(state.points[:, :3]), span(progress, 0.8, 0.85))
     skeleton = solve.skeleton
     result = _finished(animation, matrix, free, solve.state, solve.motion, settings, span(progress, 0.85, 1.0))
     joints = skeleton.heads * matrix.radius + matrix.means[0]
@@ -144,7 +145,7 @@ def _held_parents(free: Decomposition, hierarchy: JointHierarchy) -> np.ndarray:
             low[parent], high[parent] = np.minimum(low[parent], low[bone]), np.maximum(high[parent], high[bone])
     size = np.linalg.norm(np.maximum(high - low, 0.0), axis=1)
     # Else a bone of one vertex, which has no size, would hang from nothing.
-    size = np.maximum(size, _SLIGHT * np.linalg.norm(np.ptp(free.rest, axis=0)))
+    size = np.maximum(size, _SLIGHT * diagonal(free.rest))
     return np.where(np.isfinite(low[:, 0]) & (hierarchy.slips > size), -1, hierarchy.parents)
 
 

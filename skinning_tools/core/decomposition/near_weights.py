@@ -12,6 +12,7 @@ import numpy as np
 
 from ..bone_order import parents_first
 from ..deform.influences import weight_matrix
+from ..geometry import diagonal
 from ..strongest import strongest_bones, strongest_first
 from .bone_model import BoneModel
 from .reduction import AnimationMatrix
@@ -31,7 +32,7 @@ class PoseLimits:
 
     def __init__(self, parents: np.ndarray, heads: np.ndarray, rest: np.ndarray, locked: np.ndarray | None = None):
         """parents (P,); heads (P, 3) joints at rest; rest (N, 3); locked (P,) bool: bones that get no more vertices."""
-        self._heads, self._most = heads, _MOST * float(np.linalg.norm(np.ptp(rest, axis=0)))
+        self._heads, self._most = heads, _MOST * diagonal(rest)
         self._below = np.eye(len(parents), dtype=bool)
         for bone in reversed(parents_first(parents)):
             if parents[bone] >= 0:

@@ -12,6 +12,7 @@ from ...blender.look_ups import is_in_some_scene
 from ...blender.skin_reader import armature_of
 from ...blender.translation import translated
 from ...ui.drawing import (
+    ListRows,
     SidebarPanel,
     draw_failure,
     draw_frame_range,
@@ -33,22 +34,11 @@ from .settings import PRESETS, SkinningEigenskin
 _SHOWN_SUPPORTS = 40
 
 
-class SKINNING_UL_eigenskin_examples(bpy.types.UIList):
+class SKINNING_UL_eigenskin_examples(ListRows, bpy.types.UIList):
     # The mesh to work on; the panel finds it once per redraw, since finding the mesh of a rig may be slow.
     shown_mesh_uid = 0
 
-    def draw_item(
-        self,
-        context: bpy.types.Context,
-        layout: bpy.types.UILayout,
-        data: bpy.types.bpy_struct,
-        item: bpy.types.bpy_struct,
-        icon: int,
-        active_data: bpy.types.bpy_struct,
-        active_property: str,
-        index: int = 0,
-        flt_flag: int = 0,
-    ) -> None:
+    def draw_row(self, layout: bpy.types.UILayout, data: bpy.types.bpy_struct, item: bpy.types.bpy_struct) -> None:
         row = layout.row(align=True)
         row.use_property_split = False
         lost = item.mesh is None or not is_in_some_scene(item.mesh)

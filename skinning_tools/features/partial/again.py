@@ -32,6 +32,7 @@ from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, listed, vertices_text
 from ...core import quaternions
 from ...core.errors import BadWeights
+from ...core.geometry import transform_points
 from ...core.progress import Progress, span
 from .bone_keys import WantedPoses, local_poses
 from .converted import conversion_of, holds_joints, known_error, left_behind, update_record
@@ -235,7 +236,7 @@ def _ends(parts: Parts, to_armature: np.ndarray, names: tuple[str, ...]) -> np.n
     """(P, 2, 3) heads and tails at rest, in the mesh object's space."""
     bones, to_mesh = parts.armature.data.bones, np.linalg.inv(to_armature)
     ends = np.array([(bones[name].head_local, bones[name].tail_local) for name in names], dtype=np.float64)
-    return ends @ to_mesh[:3, :3].T + to_mesh[:3, 3]
+    return transform_points(ends, to_mesh)
 
 
 def _limit_again(
