@@ -178,6 +178,8 @@ def test_results_are_found_and_deleted():
     assert scenes.data_blocks()["actions"] == made_first["actions"]
     tracks = made()[1].animation_data.nla_tracks
     assert [(track.name, track.strips[0].action.name) for track in tracks] == [(name, name) for name in FRAMES]
+    slots = {slot.identifier for name in FRAMES for slot in getattr(bpy.data.actions[name], "slots", ())}
+    assert slots <= {"OBWalk_rig", "KEWalk_skinned"}
     assert bpy.ops.skinning.delete_result() == {"FINISHED"}
     assert scenes.data_blocks() == before
 

@@ -116,20 +116,28 @@ def delete_result(context: bpy.types.Context, result: Result) -> list[str]:
 def replace_result(context: bpy.types.Context, result: Result, rig: "Rig", sources: Sequence[bpy.types.Object]) -> None:
     """Delete the result, and give its names to the ``rig`` that takes its place, of the same ``sources``."""
     meshes = {part.source: part.mesh for part in result.parts}
-    pairs = [
-        (rig.armature, result.rig),
-        *((made, meshes[source]) for made, source in zip(rig.objects, sources, strict=False)),
-    ]
-    blocks = [each for new, old in pairs if old is not None for each in _blocks_of(new, old, result.figures)]
-    names = [(new, old, old.name) for new, old in blocks]
+    # Clips share a mesh.
+    pairs = [(made, meshes[source]) for made, source in zip(rig.objects, sources, strict=False)]
+    pairs = [(new, old) for new, old in [(rig.armature, result.rig), *pairs] if old is not None]
+    blocks = [(new, old, old.name) for made, earlier in pairs for new, old in _blocks_of(made, earlier, result.figures)]
+    numbered = {new.name: new for new, _ in pairs}
     delete_result(context, result)
-    for new, old, name in names:
+    for new, old, name in blocks:
         # What stays, since others use it, keeps its name.
         if not is_alive(old):
             new.name = name
+    _name_slots(numbered)
     if "collection" in result.figures:
         rig.collection.name = result.figures["collection"]
     note_names(rig)
+
+
+def _name_slots(owners: dict[str, bpy.types.Object]) -> None:
+    """Call the slots of the objects' actions, which have the objects' former names, after them."""
+    actions = {action for ob in owners.values() for action in _motions(ob, ob[REPORT_PROPERTY]).values()}
+    for slot in (slot for action in actions for slot in getattr(action, "slots", ())):
+        if slot.name_display in owners:
+            slot.name_display = owners[slot.name_display].name
 
 
 def _blocks_of(
