@@ -153,6 +153,11 @@ def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
         assert jointed["skinning_report"].get("target") == (other.name if target == other else None)
     arm.data.shape_keys.key_blocks[3].mute = True
     assert drain(again.solve_again(bpy.context, jointed)).record.e_rms_before < 0, "it moves otherwise now"
+    names = jointed.name, rig.name
+    bpy.ops.skinning.convert_again(replace=True)
+    made = bpy.context.view_layer.objects.active
+    assert (made.name, made.parent.name) == names
+    assert "solved" not in made.parent.animation_data.action.name, "it is converted, not solved again"
 
 
 def test_solve_again_keeps_what_the_noise_of_a_capture_needs():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import bpy
 
+from ...blender.animation.clips import EARLIER
 from ...blender.clip_tracks import track_strips
 from ...blender.conversion_figures import REPORT_PROPERTY, figures_of
 from ...blender.conversions import Result, conversions, result_of, rig_of, source_named
@@ -153,13 +154,15 @@ def _blocks_of(
 
 
 def _motions(ob: bpy.types.Object, figures: dict) -> dict[tuple[str, str], bpy.types.Action]:
-    """The actions of the object and its shape keys, by what plays them and the clip; without clips, the present
-    ones."""
+    """The actions of the object and its shape keys, by what plays them and the clip; without clips, the present ones,
+    but for those that a later solve has made."""
     found: dict[tuple[str, str], bpy.types.Action] = {}
     for owner in _animated(ob):
         played = {clip: strip.action for clip in clip_names(figures) for strip in track_strips(owner, {clip})}
         played = played or {"": owner.animation_data.action}
-        found |= {(owner.bl_rna.identifier, clip): action for clip, action in played.items() if action is not None}
+        for clip, action in played.items():
+            if action is not None and EARLIER not in action:
+                found[owner.bl_rna.identifier, clip] = action
     return found
 
 
