@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.core.errors import BadScene
 from skinning_tools.features.shape_keys.conversion import convert_shape_keys
 from skinning_tools.features.shape_keys.faces import face_of
 from tests.blender import command_runs, moving_meshes, panel_recorder, refusals, scenes
@@ -144,6 +145,9 @@ def test_meshes_that_are_left_out_are_named():
     assert 'Only object "Face" is converted' in result.summary()
     assert '"Teeth"' in result.summary()
     assert "Teeth_skinned" not in bpy.data.objects
+    bpy.context.view_layer.objects.active = None
+    with pytest.raises(BadScene, match="There is no active object"):
+        scenes.drain(convert_shape_keys(bpy.context, None, **given))
 
 
 def test_meshes_of_different_armatures():

@@ -56,7 +56,7 @@ def faces_meant(
         others = [ob for ob in other_sources(context, active) if _has_keys(ob) and ob not in chosen]
         return [*chosen, *others], ()
     # Where a caller names another mesh as the active one, the selection does not belong to it.
-    if active not in chosen or active != context.view_layer.objects.active or not active.select_get():
+    if active is None or active not in chosen or active != context.view_layer.objects.active or not active.select_get():
         return chosen, ()
     left = [ob for ob in context.view_layer.objects.selected if ob != active and ob.type == "MESH" and _has_keys(ob)]
     if not left:
