@@ -250,6 +250,26 @@ def test_the_worst_vertex_is_marked(scene, active, residual_shapes):
     assert worst_mark.marked(bpy.context) is None
 
 
+def test_linked_results_are_told_from_local_objects_of_their_names(scene, tmp_path):
+    moving_meshes.waving_grid()
+    convert()
+    bpy.ops.skinning.show_error()
+    path = tmp_path / "library.blend"
+    bpy.data.libraries.write(str(path), set(scene.objects), fake_user=True)
+    scene = moving_meshes.fresh_scene()
+    moving_meshes.twisting_bar("Flag_skinned")
+    with bpy.data.libraries.load(str(path), link=True) as (there, wanted):
+        wanted.objects = there.objects
+    for ob in wanted.objects:
+        scene.collection.objects.link(ob)
+    linked = {ob.name: ob for ob in wanted.objects}
+    several_scenes.select(linked["Flag_rig"])
+    assert scale_in_view(context()) == shown_scale(linked["Flag_skinned"]) is not None
+    bpy.ops.skinning.show_worst_frame()
+    found, _ = worst_mark.marked(bpy.context)
+    assert found == linked["Flag_skinned"]
+
+
 def decimate(mesh) -> None:
     mesh.modifiers.new("Fewer", "DECIMATE").ratio = 0.5
 
@@ -325,7 +345,7 @@ def test_the_worst_vertex_of_several_objects(scene):
 
 
 @pytest.mark.parametrize("how", ["edited", "deleted", "hidden", "another of its name", "new file", "earlier version"])
-def test_a_mark_whose_vertex_is_gone(scene, how):
+def test_a_mark_belongs_to_its_object(scene, how):
     moving_meshes.waving_grid()
     convert()
     skinned, rig = bpy.data.objects["Flag_skinned"], bpy.data.objects["Flag_rig"]
@@ -347,7 +367,8 @@ def test_a_mark_whose_vertex_is_gone(scene, how):
         frame = scene.frame_current
         moving_meshes.fresh_scene().frame_set(frame)
         moving_meshes.add_object("Flag_skinned", *moving_meshes.grid())
-    assert worst_mark.marked(bpy.context) is None
+    found = worst_mark.marked(bpy.context)
+    assert (found and found[0]) == (skinned if how == "another of its name" else None)
     if how == "edited":
         # It still goes to the frame.
         bpy.context.scene.frame_set(1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import bpy
 
-from ...blender.conversion_figures import figures_of
+from ...blender.conversions import result_of
 from ...blender.error_display import Scale, shown_scale
 from ...blender.translation import translated
 from ...ui.view_drawing import draw_ring, draw_scale
@@ -27,9 +27,9 @@ def scale_in_view(context: bpy.types.Context) -> Scale | None:
 def _candidates(context: bpy.types.Context) -> Iterator[bpy.types.Object]:
     active = context.view_layer.objects.active
     yield active
-    figures = figures_of(active) if active is not None and active.type == "ARMATURE" else None
-    if figures is not None:
-        yield bpy.data.objects.get(figures["object"])
+    result = result_of(active) if active is not None and active.type == "ARMATURE" else None
+    if result is not None:
+        yield result.mesh
     yield from context.selected_objects
 
 

@@ -15,6 +15,7 @@ from ...blender import dependencies, error_display
 from ...blender.areas import redraw_views
 from ...blender.clip_tracks import play_clip
 from ...blender.conversions import Result, result_of
+from ...blender.data_blocks import object_again
 from ...blender.job_checks import still_running
 from ...blender.lengths import length_text
 from ...blender.look_ups import shares
@@ -234,7 +235,8 @@ class SKINNING_OT_show_worst_frame(_OnResult, bpy.types.Operator):
             return f"Frame {frame}. The worst vertex is not known any more: use Convert Again"
         distance = length_text(context.scene, result.figures["largest_distance"], 3)
         line = f"Frame {frame}: vertex {mark.vertex} of {mark.name} is farthest off. Largest error: {distance}"
-        if bpy.data.objects[mark.name].visible_get(view_layer=context.view_layer):
+        ob = object_again(mark.name, mark.uid)
+        if ob is not None and ob.visible_get(view_layer=context.view_layer):
             return line
         self.report({"INFO"}, translated(line))
         return f"{mark.name} is hidden: the mark appears once you show it, for example with Result in Conversions"

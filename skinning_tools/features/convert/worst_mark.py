@@ -7,11 +7,12 @@ import bpy
 from mathutils import Vector
 
 from ...blender.conversions import Result, rig_of
+from ...blender.data_blocks import object_again
 from .result import worst_frame, worst_vertex
 
 
 class Mark(NamedTuple):
-    """A vertex at a frame. uid: of its object, to tell it from a later object of the same name."""
+    """A vertex at a frame. uid: of its object, to tell it from others of the same name."""
 
     name: str
     uid: int
@@ -43,8 +44,8 @@ def marked(context: bpy.types.Context, result: Result | None = None) -> tuple[bp
     """The object and its mark at the marked frame, else None; with ``result``, only if it belongs to that result."""
     if _mark is None or context.scene.frame_current != _mark.frame:
         return None
-    ob = bpy.data.objects.get(_mark.name)
-    if ob is None or ob.session_uid != _mark.uid or _mark.vertex >= len(ob.data.vertices):
+    ob = object_again(_mark.name, _mark.uid)
+    if ob is None or _mark.vertex >= len(ob.data.vertices):
         return None
     if (result is not None and ob not in result.meshes) or not ob.visible_get(view_layer=context.view_layer):
         return None
