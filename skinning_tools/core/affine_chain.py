@@ -116,16 +116,21 @@ def scaled_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
     return matrices[..., 3].copy(), rotation, scale
 
 
-def least_turns(rotation: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def least_turns(
+    rotation: np.ndarray, before: np.ndarray, allowed: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """``rotation`` (F, P, 4) after half turns about the bones' own axes that keep turns between frames short.
 
     A half turn about one axis is undone by negative scales along the two others. before: the rotations of the frame in
-    front of the first, (4,) or (P, 4). Returns rotations (F, P, 4), continuous, and the signs (F, P, 3) by which scales
-    are to be multiplied.
+    front of the first, (4,) or (P, 4). allowed (F, P, 4): whether a frame's rotation may be half a turn off from that of
+    the one before, not at all and about x, y, z; by default always. Returns rotations (F, P, 4), continuous, and the
+    signs (F, P, 3) by which scales are to be multiplied.
     """
     previous = np.concatenate([np.broadcast_to(before, (1, *rotation.shape[1:])), rotation[:-1]])
-    turns = quaternions.product(quaternions.conjugate(rotation), previous)
-    steps = _accumulated(np.argmax(np.abs(turns @ _ELEMENTS[_KEEPING_ORDER].T), axis=-1))
+    cosines = np.abs(quaternions.product(quaternions.conjugate(rotation), previous) @ _HALF_TURNS.T)
+    if allowed is not None:
+        cosines[~allowed] = -1.0
+    steps = _accumulated(_HALF_TURN_ELEMENTS[np.argmax(cosines, axis=-1)])
     return quaternions.same_hemisphere(quaternions.product(rotation, _ELEMENTS[steps])), _SIGNS[steps]
 
 
@@ -156,7 +161,9 @@ def _rotation_group_of_the_cube() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 _ELEMENTS, _PERMUTATIONS, _SIGNS = _rotation_group_of_the_cube()
-_KEEPING_ORDER = slice(0, 4)
+# Of these, no turn and half a turn about x, y, z.
+_HALF_TURNS = np.eye(4)
+_HALF_TURN_ELEMENTS = np.argmax(np.abs(_HALF_TURNS @ _ELEMENTS.T), axis=-1)
 # _PRODUCTS[a, b] is the element a · b; a quaternion and its negative are the same element.
 _PRODUCTS = np.argmax(np.abs(quaternions.product(_ELEMENTS[:, None], _ELEMENTS[None]) @ _ELEMENTS.T), axis=-1)
 

@@ -187,21 +187,28 @@ def test_the_comparison_misses_meshes(tmp_path):
     assert compared.largest < EXACT * compared.diagonal
 
 
-@pytest.mark.parametrize("file_format", ["GLTF", "FBX"])
-@pytest.mark.parametrize("axes", [(0, 2), (2,)])
-def test_bones_through_zero_scale_half_way_between_frames(tmp_path, file_format, axes):
-    """Blender's exporters write a flipped bone as half a turn, which goes round between two frames."""
+def keyed_bone(scales, turns) -> None:
+    """The active mesh on one bone with these scales, and turns in degrees about its own z, at frames 1, 4, 5 and 8."""
     ob, rig = skinned_meshes.rigged_tube(bone_count=1)
     # The earlier action is still there, and must not be exported with the new one.
     rig.animation_data_clear()
-    bone = rig.pose.bones[0]
+    (bone,) = rig.pose.bones
     bone.matrix_basis.identity()
-    for frame, sign in ((1, 1.0), (4, 1.0), (5, -1.0), (8, -1.0)):
-        for axis in axes:
-            bone.scale[axis] = sign
+    bone.rotation_mode = "QUATERNION"
+    for frame, scale, turn in zip((1, 4, 5, 8), scales, np.radians(turns) / 2, strict=True):
+        bone.scale = scale
+        bone.rotation_quaternion = (np.cos(turn), 0, 0, np.sin(turn))
         for path in ("location", "rotation_quaternion", "scale"):
             bone.keyframe_insert(path, frame=frame)
     bpy.context.view_layer.objects.active = ob
+
+
+@pytest.mark.parametrize("file_format", ["GLTF", "FBX"])
+@pytest.mark.parametrize("scale", [(0.4, 1.0, 0.4), (1.0, 1.0, 0.4)])
+def test_bones_through_zero_scale_half_way_between_frames(tmp_path, file_format, scale):
+    """Blender's exporters write a flipped bone as half a turn, which goes round between two frames."""
+    flipped = [-value if value < 1 else value for value in scale]
+    keyed_bone([scale, scale, flipped, flipped], [0, 0, 0, 0])
     result = exported(tmp_path, file_format)
     said = any("glTF or Rigid bones avoid that" in note for note in result.notes)
     if file_format == "GLTF":
@@ -210,6 +217,12 @@ def test_bones_through_zero_scale_half_way_between_frames(tmp_path, file_format,
     else:
         assert result.compared.half_way > 0.05 * result.compared.diagonal
         assert said
+
+
+def test_a_bone_that_turns_far_between_two_frames_goes_on_turning(tmp_path):
+    keyed_bone([(1, 1, 1)] * 4, [0, 0, 150, 150])
+    result = exported(tmp_path)
+    assert result.compared.half_way < EXACT * result.compared.diagonal
 
 
 def test_what_the_file_lacks_is_noted(tmp_path):

@@ -2,9 +2,9 @@
 """Rotations and scales of a written glTF file, as engines can interpolate them.
 
 Blender's exporter takes the matrix of each frame apart on its own. Where an axis of a bone passes through zero, as the
-thin one of a piece of cloth does all the time, it writes three negative scales and half a turn, through which engines
-turn the bone between the two frames. The same matrices have rotations that go on from frame to frame, with a negative
-scale along that axis alone.
+thin one of a piece of cloth does all the time, it writes three negative scales and half a turn, and where two axes do,
+half a turn alone: engines turn the bone between the two frames. The same matrices have rotations that go on from frame
+to frame, with negative scales along these axes alone.
 """
 
 import json
@@ -23,6 +23,9 @@ _HEADER, _CHUNK = struct.Struct("<4sII"), struct.Struct("<I4s")
 _FLOAT = 5126
 # The cosine of half of what a bone may turn from frame to frame without being looked at.
 _QUARTER_TURN = np.sqrt(0.5)
+# Where no mirroring begins or ends, two axes have passed through zero if both scales are less than this share of the
+# third, and else the bone has turned.
+_THIN = 0.5
 
 
 def keep_turns_short(path: Path) -> None:
@@ -31,13 +34,13 @@ def keep_turns_short(path: Path) -> None:
     file, changed = _File(path.read_bytes()), False
     for animation in file.content.get("animations", ()):
         for rotation, scale in _samplers(animation):
-            turned = file.values(rotation)
+            turned, scaled = file.values(rotation), file.values(scale)
             if not _turns_far(turned):
                 continue
             # glTF has the real part last.
             real_first = np.roll(turned, 1, axis=1).astype(np.float64)
-            kept, signs = least_turns(real_first[:, None], real_first[0])
-            file.replace(scale, file.values(scale) * signs[:, 0])
+            kept, signs = least_turns(real_first[:, None], real_first[0], _may_be_off(scaled)[:, None])
+            file.replace(scale, scaled * signs[:, 0])
             file.replace(rotation, np.roll(kept[:, 0], -1, axis=1))
             changed = True
     if changed:
@@ -63,6 +66,20 @@ def _samplers(animation: dict[str, Any]) -> Iterator[tuple[dict, dict]]:
 def _turns_far(rotation: np.ndarray) -> bool:
     cosines = np.abs(np.einsum("fi,fi->f", rotation[1:], rotation[:-1]))
     return bool((cosines < _QUARTER_TURN).any())
+
+
+def _may_be_off(scale: np.ndarray) -> np.ndarray:
+    """(F, 4) where rotations may be half a turn off from those of the frame before, about no axis and x, y, z; for
+    scales (F, 3)."""
+    mirrored = np.prod(scale, axis=1) < 0
+    sizes = np.abs(scale)
+    # For each axis, the larger one of the two others.
+    others = np.stack([np.maximum(sizes[:, axis - 2], sizes[:, axis - 1]) for axis in range(3)], axis=1)
+    thin = others < _THIN * sizes
+    allowed = np.zeros((len(scale), 4), bool)
+    allowed[:, 0] = True
+    allowed[1:, 1:] = (thin[1:] & thin[:-1]) | (mirrored[1:] != mirrored[:-1])[:, None]
+    return allowed
 
 
 class _File:
