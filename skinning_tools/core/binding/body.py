@@ -16,6 +16,10 @@ _SOLID = 0.005
 # Twice the area over the square of the longest side: triangles below this have no normal.
 _FLAT = 1e-9
 
+# Radians: where the normals of faces, weighted by their angles, add up to less, the faces are back to back, and what is
+# left of the sum is rounding.
+_CANCELED = 1e-9
+
 # Directions closer to the surface than this (a sine) are never judged by the normal alone.
 _UNCLEAR = 0.1
 
@@ -111,7 +115,8 @@ class Surface:
         if shares is not None:
             self._angle *= np.repeat(shares[solid], 3)[order]
         # Weighted by the angle of the face at the place, so that the triangulation of the faces does not matter.
-        self.normals = unit(_sums(self._angle[:, None] * self._face, self._start, self._count))
+        sums = _sums(self._angle[:, None] * self._face, self._start, self._count)
+        self.normals = np.where(np.linalg.norm(sums, axis=1, keepdims=True) > _CANCELED, unit(sums), 0.0)
         least = np.einsum("ij,ij->i", self._face, np.repeat(self.normals, self._count, axis=0))
         # The sine of how far the faces around a place lean from its normal.
         lean = np.sqrt(np.maximum(1 - np.clip(least, 0, 1) ** 2, 0))

@@ -179,6 +179,14 @@ def test_one_sided_and_branching_surfaces_have_some_side():
     assert np.isfinite(normals).all()
 
 
+def test_faces_back_to_back_have_no_normal():
+    points = np.random.default_rng(1).normal(size=(4, 3))
+    faces = np.array([[0, 1, 2], [1, 3, 2]])
+    assert Surface(points, faces).normals.any(axis=1).all()
+    # The other sides begin at another corner, and round differently.
+    np.testing.assert_array_equal(Surface(points, np.concatenate([faces, faces[:, ::-1]])).normals, 0)
+
+
 @settings(max_examples=25, deadline=None)
 @given(seeds)
 def test_directions_into_a_body_of_cubes(seed):
