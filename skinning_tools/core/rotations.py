@@ -7,8 +7,9 @@ import numpy as np
 # Blender in single precision.
 _FLAT = 1e-6
 # The number of matrices from which a closed form saves time. It is as exact as singular values where the product of the
-# stretches' sums is above this, of a matrix of norm 1, and where its last step was as small as this.
-_MANY, _FIRM, _CONVERGED = 48, 5e-4, 1e-8
+# stretches' sums is above this, of a matrix of norm 1, and where its last step was as small as this; and where the
+# squares of the matrix have all digits.
+_MANY, _FIRM, _CONVERGED, _LEAST_NORM = 48, 5e-4, 1e-8, 1e-150
 _NEWTON_STEPS = 6
 # The rows, or columns, after each one.
 _SECOND, _THIRD = [1, 2, 0], [2, 0, 1]
@@ -39,7 +40,7 @@ def _nearest_in_closed_form(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     product of the sums of two stretches: where it vanishes, no rotation is nearer than all others.
     """
     lengths = np.sqrt(np.einsum("nij,nij->n", linear, linear))
-    scaled = linear / np.where(lengths > 0, lengths, 1.0)[:, None, None]
+    scaled = linear / np.where(lengths > _LEAST_NORM, lengths, 1.0)[:, None, None]
     # The matrices along the last axis: a step for all of them is a step along memory.
     maps = np.ascontiguousarray(scaled.transpose(1, 2, 0))
     cubes = np.einsum("ijn,jkn->ikn", maps, np.einsum("jin,jkn->ikn", maps, maps))

@@ -70,7 +70,11 @@ def test_no_rotation_is_nearer_than_the_nearest(seed):
 
 
 @pytest.mark.parametrize(
-    "scale", [(3, 2, 1), (1, 1, 1), (1, 0.1, 0.02), (1, 1e-3, 1e-4), (1, 0.5, 0), (1, 0.5, -0.2), (1e-9, 2e-9, 1e-9)]
+    "scale",
+    [
+        *((3, 2, 1), (1, 1, 1), (1, 0.1, 0.02), (1, 1e-3, 1e-4), (1, 0.5, 0), (1, 0.5, -0.2)),
+        *((1e-9, 2e-9, 1e-9), (1e-160, 2e-160, 1e-160)),
+    ],
 )
 def test_many_are_as_near_as_few(scale):
     """A closed form for many, singular values where it is not exact and for few."""
