@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions
+from ...blender.armatures import edit_bones_of
 from ...blender.attributes import read_attribute
 from ...blender.data_blocks import local_copy
 from ...blender.skin_reader import armature_modifier, armature_of, rest_positions
@@ -176,9 +177,20 @@ def _read(
             meshes = [ob for ob in scene.objects if ob.type == "MESH" and ob.find_armature() is not None]
             if not meshes:
                 raise BadScene(f"Blender's importer finds no skinned mesh in {path}")
+            for rig in {ob.find_armature() for ob in meshes}:
+                _disconnect(context, rig)
             yield scene, meshes
     finally:
         bpy.data.batch_remove([block for block in _data_blocks() if block not in before])
+
+
+def _disconnect(context: bpy.types.Context, armature: bpy.types.Object) -> None:
+    """Let all bones move as the file says: the FBX importer in Python connects each bone that begins where its parent
+    ends, and connected bones ignore the keys of their locations."""
+    if any(bone.use_connect for bone in armature.data.bones):
+        with edit_bones_of(context, armature) as edit_bones:
+            for bone in edit_bones:
+                bone.use_connect = False
 
 
 def _data_blocks() -> Iterator[bpy.types.ID]:
