@@ -15,10 +15,10 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
     """A name for each bone, such as "trunk.001", "limb_2.L.003" or "part_1".
 
     places (P, 3): the middle of what each bone moves. Each chain is of bones that continue each other, up to where
-    several bones that are about as large hang from its end. The largest tree begins with the trunk. On a symmetric
-    body, limbs that mirror each other have one number and .L or .R, left being where x is larger, and other chains in
-    the middle are called so; else, all are parts. Chains with more bones below their first bone have lower numbers; so
-    do bones nearer to the root.
+    several bones that are about as large hang from its end, or a limb from a bone that only its side has. The largest
+    tree begins with the trunk. On a symmetric body, limbs that mirror each other have one number and .L or .R, left
+    being where x is larger, and other chains in the middle are called so; else, all are parts. Chains with more bones
+    below their first bone have lower numbers; so do bones nearer to the root.
     """
     parents, heirs, counts = hierarchy.parents, _continued(hierarchy), hierarchy.descendant_counts()
     everyone = np.arange(len(parents))
@@ -51,15 +51,15 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
 def _continued(hierarchy: JointHierarchy) -> np.ndarray:
     """(P,) the bone that continues each bone's chain, −1 at its end."""
     heirs, counts, middle = hierarchy.heirs(), hierarchy.descendant_counts() + 1, hierarchy.middle
-    parents = hierarchy.parents
+    parents, partners = hierarchy.parents, hierarchy.partners
+    alone = np.zeros(len(parents), bool) if partners is None else partners < 0
     for bone in np.flatnonzero(heirs >= 0):
         heir = heirs[bone]
         others = np.flatnonzero(hierarchy.parents == bone)
         rival = max((counts[other] for other in others if other != heir), default=0)
-        apart = middle[bone] != middle[heir]
+        apart = middle[bone] != middle[heir] or (alone[bone] and not alone[heir])
         if apart or (not middle[heir] and 2 * rival > counts[heir]):
             heirs[bone] = -1
-    partners = hierarchy.partners
     if partners is None:
         return heirs
     # A limb that has one bone more than its mirror image goes on as that does.

@@ -89,6 +89,12 @@ def test_a_limb_goes_on_as_its_mirror_image_does():
     assert (names[7], names[6], names[8]) == ("limb_1.L.003", "limb_1.R.003", "part_1")
 
 
+def test_an_arm_that_hangs_from_a_bone_of_its_side_alone_has_a_side():
+    parents = np.array([-1, 0, 0, 2, 6, 4, 0], np.int32)
+    names = chain_names(JointHierarchy(parents, JOINTS, np.zeros(7), PARTNERS, 0.0), JOINTS)
+    assert names[2:] == ("limb_1.L.001", "limb_1.L.002", "limb_1.R.001", "limb_1.R.002", "part_1")
+
+
 def test_names_without_symmetry_have_no_sides():
     names = chain_names(hierarchy(None), JOINTS)
     assert len(set(names)) == len(names)
