@@ -17,6 +17,8 @@ _FLOAT32_STEPS = 256 * np.finfo(np.float32).eps
 _SHORT = 0.1
 # Cosine between two children of a bone that are on both sides of it.
 _OPPOSITE = -0.5
+# Of the length: how far bones that mirror each other begin from each other's mirror images.
+_APART = 0.1
 # The x of the direction of a bone that lies across the mirror plane.
 _ACROSS = 0.7
 # The x of an x axis from which it counts as pointing to a side.
@@ -80,7 +82,7 @@ def place_at_joints(
     would still be too short keeps its direction, and is short. A bone without a parent reaches from child to child
     where these are on both sides of it. hinges (P, 3): the axis about which each bone turns most, 0 where it has none:
     its x axis, as far as the direction of the bone allows. Without one, the x axis is that about which the chain is
-    bent there. Bones that mirror each other have the same lengths and mirrored axes.
+    bent there. Bones that mirror each other, and begin at joints that do, have the same lengths and mirrored axes.
     """
     rooted, middle = hierarchy.parents < 0, hierarchy.middle
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
@@ -103,7 +105,8 @@ def place_at_joints(
     lengths = np.where(turned, lengths, short)
     if hierarchy.partners is not None:
         # A bone in the middle may lie across it, such as a pelvis between two legs alone.
-        paired = np.flatnonzero((hierarchy.partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS)))
+        paired = (hierarchy.partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS))
+        paired = np.flatnonzero(paired & (rooted | _opposite(heads, lengths, hierarchy)))
         place = np.zeros(len(axes), int)
         place[paired] = np.arange(len(paired))
         # It loads scipy: the window would stand still when the extension is enabled.
@@ -111,6 +114,16 @@ def place_at_joints(
 
         axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[hierarchy.partners[paired]])
     return Placement(heads, axes, lengths)
+
+
+def _opposite(heads: np.ndarray, lengths: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
+    """(P,) bool: the bones whose ``heads`` (P, 3) are where the mirror images of their partners' are.
+
+    lengths (P,) of the bones. Others may hang from different bones: mirrored, they would miss the next joint.
+    """
+    partners = hierarchy.partners
+    images = heads[partners] * [-1.0, 1.0, 1.0] + [2.0 * hierarchy.plane, 0.0, 0.0]
+    return np.linalg.norm(images - heads, axis=1) <= _APART * np.maximum(lengths, lengths[partners])
 
 
 def _across(axes: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -69,6 +69,16 @@ def test_bones_are_drawn_as_mirror_images():
     np.testing.assert_allclose(placed.axes[[0, 1], 0, 1], 0.0, atol=1e-12)
 
 
+def test_bones_with_joints_that_are_no_mirror_images_reach_their_own_next_joint():
+    rest, bones, weights = body()
+    joints = JOINTS.copy()
+    joints[4] = [-0.5, 0.4, 2]
+    tree = JointHierarchy(PARENTS, joints, np.zeros(len(PARENTS)), PARTNERS, 0.0)
+    placed = place_at_joints(place_bones(rest, bones, weights, len(PARENTS)), tree, rest, bones, weights)
+    tails = placed.heads + placed.lengths[:, None] * placed.axes[:, :, 1]
+    np.testing.assert_allclose(tails[[2, 4]], joints[[3, 5]], atol=1e-12)
+
+
 def test_the_trunk_goes_on_in_the_middle_though_an_arm_has_more_bones():
     assert hierarchy().heirs()[0] == 1
     assert hierarchy(None).heirs()[0] in (2, 4)
