@@ -122,9 +122,9 @@ def least_turns(
     """``rotation`` (F, P, 4) after half turns about the bones' own axes that keep turns between frames short.
 
     A half turn about one axis is undone by negative scales along the two others. before: the rotations of the frame in
-    front of the first, (4,) or (P, 4). allowed (F, P, 4): whether a frame's rotation may be half a turn off from that of
-    the one before, not at all and about x, y, z; by default always. Returns rotations (F, P, 4), continuous, and the
-    signs (F, P, 3) by which scales are to be multiplied.
+    front of the first, (4,) or (P, 4). allowed (F, P, 4): whether a frame's rotation may be off from that of the one
+    before by nothing and by half a turn about x, y, z; always by default. Returns rotations (F, P, 4), continuous, and
+    the signs (F, P, 3) by which scales are to be multiplied.
     """
     previous = np.concatenate([np.broadcast_to(before, (1, *rotation.shape[1:])), rotation[:-1]])
     cosines = np.abs(quaternions.product(quaternions.conjugate(rotation), previous) @ _HALF_TURNS.T)
