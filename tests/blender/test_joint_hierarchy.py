@@ -12,7 +12,7 @@ from skinning_tools import command_line
 from skinning_tools.blender.rotation_limits import remove_limits
 from skinning_tools.core import joint_hierarchy
 from skinning_tools.core.decomposition import BONE_KINDS
-from tests.blender import another_process, scenes
+from tests.blender import another_process, moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of, turn_about_joint
 from tests.blender.partial_scenes import select
 
@@ -96,6 +96,14 @@ def test_residual_shapes_go_with_it(arm):
     plain, _ = convert(arm, bone_kind="RIGID", residual_shapes=2)
     jointed, _ = convert(arm, bone_kind="RIGID", residual_shapes=2, joint_hierarchy=True)
     assert jointed["skinning_e_rms"] == pytest.approx(plain["skinning_e_rms"], rel=1e-3, abs=1e-4)
+
+
+def test_rotation_only_that_costs_much_is_noted(arm):
+    cloth = moving_meshes.waving_grid()
+    for source, bone_count, noted in ((arm, 3, 0), (cloth, 20, 1)):
+        jointed, _ = convert(source, bone_kind="RIGID", bone_count=bone_count, joint_hierarchy=True, rotation_only=True)
+        report = jointed["skinning_report"]
+        assert sum("Rotation Only costs much" in note for note in report.get("notes", [])) == noted
 
 
 def test_on_the_command_line(arm, tmp_path, capsys):

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from ...core.decomposition import Decomposition, Settings
     from .key_reduction import KeyCounts
 
+# Rotation Only is worth a note from this multiple of the error of free bones on, if the error can be seen.
+_COSTLY, _VISIBLE = 3.0, 1.0
 
 Made = TypeVar("Made")
 
@@ -120,8 +122,15 @@ def _notes_without_effect(settings: ConvertSettings) -> list[str]:
     return notes
 
 
-def _notes_on_solve(decomposition: "Decomposition", rig: Rig) -> list[str]:
-    notes, still = [], rig.bones.still
+def _notes_on_solve(
+    decomposition: "Decomposition", rig: Rig, settings: ConvertSettings, free_e_rms: float | None
+) -> list[str]:
+    notes, still, error = [], rig.bones.still, decomposition.e_rms
+    if settings.rotation_only and free_e_rms is not None and error > max(_COSTLY * free_e_rms, _VISIBLE):
+        notes.append(
+            f"Rotation Only costs much here: E_RMS {error:.2f}, {free_e_rms:.2f} without joints. Allow a Joint Slip, "
+            "or switch Rotation Only off"
+        )
     if decomposition.surface_unchanged:
         notes.append("Surface changed nothing: normals came no closer within the error that it allows")
     if still:
@@ -188,7 +197,7 @@ def _convert(
         play_clip(rig.armature, rig.objects, clips[0].name)
 
     write_error_attribute(rig, meter.vertex_error)
-    notes = (*notes, *_notes_on_solve(decomposition, rig), *texts_of(source.omissions))
+    notes = (*notes, *_notes_on_solve(decomposition, rig, settings, free_e_rms), *texts_of(source.omissions))
     # Those that became skinned objects of their own.
     objects = [part.object for part in source.parts]
     record = record_of(objects, source, decomposition, rig, meter, settings)
