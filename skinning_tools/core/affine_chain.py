@@ -127,10 +127,11 @@ def least_turns(
     the signs (F, P, 3) by which scales are to be multiplied.
     """
     previous = np.concatenate([np.broadcast_to(before, (1, *rotation.shape[1:])), rotation[:-1]])
-    cosines = np.abs(quaternions.product(quaternions.conjugate(rotation), previous) @ _HALF_TURNS.T)
+    # The turn's cosines with the first four elements are its own w, x, y, z.
+    cosines = np.abs(quaternions.product(quaternions.conjugate(rotation), previous))
     if allowed is not None:
         cosines[~allowed] = -1.0
-    steps = _accumulated(_HALF_TURN_ELEMENTS[np.argmax(cosines, axis=-1)])
+    steps = _accumulated(np.argmax(cosines, axis=-1))
     return quaternions.same_hemisphere(quaternions.product(rotation, _ELEMENTS[steps])), _SIGNS[steps]
 
 
@@ -147,7 +148,8 @@ def rigid_channels(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _rotation_group_of_the_cube() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Quaternions (24, 4), permutations (24, 3) and signs (24, 3) of the signed permutations with determinant 1.
 
-    Column j of an element is sign[j] e_permutation[j]. Each four in a row share a permutation, the identity's first.
+    Column j of an element is sign[j] e_permutation[j]. Each four in a row share a permutation, the identity's first:
+    no turn, and half a turn about x, y and z, whose quaternions are the unit vectors.
     """
     elements = []
     for permutation in itertools.permutations(range(3)):
@@ -161,9 +163,6 @@ def _rotation_group_of_the_cube() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 _ELEMENTS, _PERMUTATIONS, _SIGNS = _rotation_group_of_the_cube()
-# Of these, no turn and half a turn about x, y, z.
-_HALF_TURNS = np.eye(4)
-_HALF_TURN_ELEMENTS = np.argmax(np.abs(_HALF_TURNS @ _ELEMENTS.T), axis=-1)
 # _PRODUCTS[a, b] is the element a · b; a quaternion and its negative are the same element.
 _PRODUCTS = np.argmax(np.abs(quaternions.product(_ELEMENTS[:, None], _ELEMENTS[None]) @ _ELEMENTS.T), axis=-1)
 

@@ -57,7 +57,7 @@ def _samplers(animation: dict[str, Any]) -> Iterator[tuple[dict, dict]]:
         if "rotation" not in node or "scale" not in node:
             continue
         rotation, scale = node["rotation"], node["scale"]
-        # Sampled frame by frame, as the exporter is told to; splines would have tangents beside the values.
+        # The exporter samples every frame. Splines, which it writes otherwise, have tangents beside the values.
         linear = rotation.get("interpolation", "LINEAR") == scale.get("interpolation", "LINEAR") == "LINEAR"
         if linear and rotation["input"] == scale["input"]:
             yield rotation, scale
