@@ -59,7 +59,11 @@ def test_exact_is_the_truncated_singular_value_decomposition(matrix):
 
 
 @pytest.mark.parametrize("per_element", [0.05, 0.0005])
-def test_long_animations_take_the_range_finder_and_keep_the_bound(long_matrix, per_element):
+@pytest.mark.parametrize("few", [0, 5, 120])
+def test_long_animations_take_the_range_finder_and_keep_the_bound(long_matrix, per_element, few, monkeypatch):
+    """Whether or not a few vertices, which its basis starts with, move in all directions of the others."""
+    size = 4 * long_matrix.height * few
+    monkeypatch.setattr("skinning_tools.core.decomposition.reduction._SAMPLE_BYTES", size)
     reduction = reduce_animation(long_matrix, per_element)
     epsilon = per_element * np.sqrt(long_matrix.height * long_matrix.vertex_count)
     assert residual(long_matrix, reduction) <= epsilon * (1 + 1e-9)
