@@ -98,7 +98,7 @@ def timed_drawing(ob, pixels: tuple[int, int], repeats: int, clock=time.perf_cou
     bpy.context.view_layer.objects.active = ob
     bpy.context.scene.frame_set(4)
     bpy.ops.skinning.preview(mode="CRS")
-    data = session.running().data
+    data = session.display.subject.data
     matrices = bone_matrices(read_skin(bpy.context, ob), bpy.context.evaluated_depsgraph_get())
     expected = skinned_meshes.expected(ob)
     # The whole mesh, from above.

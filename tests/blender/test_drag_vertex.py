@@ -164,9 +164,9 @@ def tool(bent):
         ob.vertex_groups[name].remove([VERTEX])
         ob.vertex_groups[name].add([VERTEX], weight, "REPLACE")
     made = drag_tool.DragTool(bpy.context, ob, DragSettings(candidates="ALL"))
-    drag_tool.start(made)
+    drag_tool.display.start(made)
     yield made
-    drag_tool.stop()
+    drag_tool.display.stop()
 
 
 def pixel_of(place) -> np.ndarray:
@@ -333,13 +333,13 @@ def test_a_fault_in_drawing_ends_it_once_with_the_reason(bent, tool, monkeypatch
     monkeypatch.setattr(drawn_view, "bpy", fake)
     monkeypatch.setattr(drag_tool.reachable_view, "draw", lambda *given: calls.append(given) or 1 / 0)
     for _ in range(3):
-        drag_tool._view.draw("POST_PIXEL")
+        drag_tool.display.draw("POST_PIXEL")
     assert len(calls) == 1, "at each redraw"
-    assert drag_tool.running() is tool, "not while drawing"
-    drag_tool._view._end()
-    assert drag_tool.running() is None
-    assert not drag_tool._view.shown
-    assert not drag_tool._view.ending
+    assert drag_tool.display.subject is tool, "not while drawing"
+    drag_tool.display._end()
+    assert drag_tool.display.subject is None
+    assert not drag_tool.display.shown
+    assert not drag_tool.display.ending
     assert tool.ended
     assert "could not be drawn (ZeroDivisionError" in tool.failure
     assert memberships(ob) == before
@@ -362,10 +362,10 @@ def test_whatever_happens_leaves_nothing(bent, tool, end):
     if end == "undo":
         drag_tool._before_undo()
         assert memberships(ob) == before
-        assert drag_tool.running() is tool
+        assert drag_tool.display.subject is tool
         assert not tool.dragging
         hold(tool, ob)
-        drag_tool.stop()
+        drag_tool.display.stop()
         assert memberships(ob) == before
     elif end == "load":
         bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
@@ -378,10 +378,10 @@ def test_whatever_happens_leaves_nothing(bent, tool, end):
         bpy.data.objects.remove(ob)
         with pytest.raises(BadScene, match="whose vertices were dragged is gone"):
             tool.press(bpy.context, pixel, VIEW, SIZE)
-        drag_tool.stop()
+        drag_tool.display.stop()
     assert tool.ended
-    assert drag_tool.running() is None
-    assert not drag_tool._view.shown
+    assert drag_tool.display.subject is None
+    assert not drag_tool.display.shown
     assert [Counter(each) for each in (bpy.app.handlers.load_pre, bpy.app.handlers.undo_pre)] == handlers
 
 

@@ -26,7 +26,7 @@ def limb():
     ob, rig = eigenskin_scenes.limb_with_examples()
     bpy.context.view_layer.objects.active = ob
     yield ob, rig
-    component_view.stop()
+    component_view.display.stop()
 
 
 def show(**given):
@@ -37,7 +37,7 @@ def surface(**given):
     """The surface with settings of the panel."""
     for name, value in given.items():
         setattr(bpy.context.window_manager.skinning_components, name, value)
-    return component_view.current_surface(bpy.context)
+    return component_view.current_surface(bpy.context, component_view.display.subject)
 
 
 refused = partial(refusals.refused, show, state=lambda: snapshot(bpy.data.objects["Limb"]))
@@ -52,7 +52,7 @@ def test_the_components_are_those_that_the_build_makes(limb, half_rotation):
     before = snapshot(ob)
     assert show(components=2, half_rotation=half_rotation) == {"FINISHED"}
     assert snapshot(ob) == before
-    assert component_view.shown().summary() == "Limb: 2 supports, 4 components"
+    assert component_view.display.subject.summary() == "Limb: 2 supports, 4 components"
     poses = [()] if half_rotation else [(), [("lower", "X", 50), ("upper", "Y", 20)]]
     seen = {}
     for number, turns in enumerate(poses):
@@ -115,7 +115,7 @@ def test_a_component_or_joint_that_is_not_there(limb):
     assert np.array_equal(surface(component=9).positions, second)
     assert np.array_equal(surface(support="gone").positions, second)
     show(components=1)
-    assert component_view.chosen(settings)[1] == 0
+    assert component_view.chosen(settings, component_view.display.subject)[1] == 0
 
 
 def test_settings_of_the_panel_are_the_builds(limb):
@@ -132,7 +132,7 @@ def test_refused_without_examples(limb):
     for item in rig.skinning_eigenskin.examples:
         item.enabled = False
     refused("examples of object", "are disabled")
-    assert component_view.shown() is None
+    assert component_view.display.subject is None
     rig.skinning_eigenskin.examples.clear()
     refused("has no examples")
     bpy.context.view_layer.objects.active = None
@@ -144,7 +144,7 @@ def test_off_leaves_nothing(limb, end):
     ob, _ = limb
     before, handlers = snapshot(ob), Counter(bpy.app.handlers.load_pre)
     show()
-    assert component_view._view.shown
+    assert component_view.display.shown
     if end == "off":
         bpy.context.view_layer.objects.active = None
         assert show(show=False) == {"FINISHED"}
@@ -155,10 +155,10 @@ def test_off_leaves_nothing(limb, end):
         skinning_tools.register()
     else:
         show(components=1)
-        assert len(component_view._view._handles) == 2
+        assert len(component_view.display._handles) == 2
         show(show=False)
-    assert component_view.shown() is None
-    assert not component_view._view.shown
+    assert component_view.display.subject is None
+    assert not component_view.display.shown
     assert not bpy.context.window_manager.skinning_components.supports
     assert Counter(bpy.app.handlers.load_pre) == handlers
     if end in ("off", "again"):
@@ -186,7 +186,7 @@ def test_drawing_ends_with_the_reason(limb, change, monkeypatch):
     elif change == "edited":
         ob.data.vertices.add(1)
     else:
-        monkeypatch.setattr(component_view, "current_surface", lambda _: 1 / 0)
+        monkeypatch.setattr(component_view, "current_surface", lambda *_: 1 / 0)
     overlay = SimpleNamespace(show_overlays=True)
     context = SimpleNamespace(
         space_data=SimpleNamespace(overlay=overlay), view_layer=bpy.context.view_layer,
@@ -194,9 +194,9 @@ def test_drawing_ends_with_the_reason(limb, change, monkeypatch):
     )  # fmt: skip
     with monkeypatch.context() as patch:
         patch.setattr(drawn_view, "bpy", SimpleNamespace(context=context, app=bpy.app, types=bpy.types))
-        component_view._view.draw("POST_VIEW")
-        assert component_view._view.ending
-        component_view._view._end()
-    assert component_view.shown() is None
-    assert not component_view._view.shown
-    assert ("ZeroDivisionError" if change == "fault" else "no longer shown") in component_view.failure()
+        component_view.display.draw("POST_VIEW")
+        assert component_view.display.ending
+        component_view.display._end()
+    assert component_view.display.subject is None
+    assert not component_view.display.shown
+    assert ("ZeroDivisionError" if change == "fault" else "no longer shown") in component_view.display.failure

@@ -177,7 +177,7 @@ def eigenskin(ob):
 
 def preview(ob):
     assert bpy.ops.skinning.preview(mode="LBS") == {"FINISHED"}
-    target = session.running().target()
+    target = session.display.subject.target()
     bpy.ops.skinning.preview(mode="OFF")
     return [target]
 

@@ -30,7 +30,7 @@ def tube():
 
 def shown():
     """The running preview."""
-    return session.running()
+    return session.display.subject
 
 
 def app_handler_count() -> int:
@@ -45,23 +45,23 @@ def test_off_leaves_nothing(tube):
     before = app_handler_count()
     bpy.ops.skinning.preview(mode="LBS")
     assert app_handler_count() > before
-    assert session._view.shown
+    assert session.display.shown
     view = weakref.ref(shown())
     assert bpy.ops.skinning.preview(mode="OFF") == {"FINISHED"}
     gc.collect()
     assert shown() is None
     assert view() is None, "arrays and buffers are kept"
     assert app_handler_count() == before
-    assert not session._view.shown
-    assert not any(map(bpy.app.timers.is_registered, (session._refresh, session._view._timer)))
+    assert not session.display.shown
+    assert not any(map(bpy.app.timers.is_registered, (session._refresh, session.display._timer)))
 
 
 def test_unregistering_ends_it(tube):
     bpy.ops.skinning.preview(mode="DQS")
     skinning_tools.unregister()
     try:
-        assert session.running() is None
-        assert not session._view.shown
+        assert session.display.subject is None
+        assert not session.display.shown
     finally:
         skinning_tools.register()
 
@@ -86,7 +86,7 @@ def test_another_file_ends_it_and_skips_no_other_handler(tube):
         bpy.app.handlers.load_pre.remove(note)
     assert loads == [1]
     assert shown() is None
-    assert not session._view.shown
+    assert not session.display.shown
     assert app_handler_count() < before
 
 
@@ -102,13 +102,13 @@ def test_deleted_object_ends_it(tube):
     bpy.ops.skinning.preview(mode="LBS")
     bpy.data.objects.remove(tube)
     assert shown().target() is None
-    session._view.draw("POST_VIEW")
+    session.display.draw("POST_VIEW")
     # What cannot be drawn ends after drawing, by a timer.
-    assert bpy.app.timers.is_registered(session._view._timer)
-    session._view._end()
+    assert bpy.app.timers.is_registered(session.display._timer)
+    session.display._end()
     assert shown() is None
-    assert '"Arm" was deleted' in session.failure()
-    assert not session._view.shown
+    assert '"Arm" was deleted' in session.display.failure
+    assert not session.display.shown
 
 
 def test_undo_keeps_it_or_ends_it(tube):
@@ -176,7 +176,7 @@ def test_lost_armature_ends_it_with_the_reason(tube):
     bpy.data.objects.remove(bpy.data.objects["Rig"])
     session._refresh()
     assert shown() is None
-    refusals.assert_says(session.failure(), "NOT_SKINNED")
+    refusals.assert_says(session.display.failure, "NOT_SKINNED")
 
 
 def test_armature_stands_for_its_mesh(tube):
@@ -203,7 +203,7 @@ def test_empty_mesh_ends_it_with_the_reason(tube):
     assert shown().stale
     session._refresh()
     assert shown() is None
-    refusals.assert_says(session.failure(), 'NO_VERTICES "Arm"')
+    refusals.assert_says(session.display.failure, 'NO_VERTICES "Arm"')
 
 
 @pytest.mark.parametrize("stage", ["refresh", "draw"])
@@ -221,21 +221,21 @@ def test_a_bug_ends_the_preview_and_nothing_else(tube, monkeypatch, stage):
         assert view.stale, "nothing was read"
     else:
         monkeypatch.setattr(view, "draw_view", fail)
-        session._view.draw("POST_VIEW")
+        session.display.draw("POST_VIEW")
         assert shown() is view, "not while drawing"
-        session._view._end()
+        session.display._end()
     assert shown() is None
-    failure = session.failure()
+    failure = session.display.failure
     assert "because of a bug in Skinning Tools (ZeroDivisionError: so it is)" in failure
 
 
 def test_off_takes_its_timers_away(tube):
     bpy.ops.skinning.preview(mode="LBS")
     session._read_again_soon()
-    bpy.app.timers.register(session._view._timer, first_interval=100.0)
+    bpy.app.timers.register(session.display._timer, first_interval=100.0)
     assert bpy.app.timers.is_registered(session._refresh)
     bpy.ops.skinning.preview(mode="OFF")
-    assert not any(map(bpy.app.timers.is_registered, (session._refresh, session._view._timer)))
+    assert not any(map(bpy.app.timers.is_registered, (session._refresh, session.display._timer)))
 
 
 def test_a_bone_that_no_longer_deforms_is_noticed(tube):
@@ -252,7 +252,7 @@ def test_crs_ends_where_the_bake_is_gone(tube):
     tube.data.attributes.remove(tube.data.attributes["rotation_center"])
     session._refresh()
     assert shown() is None
-    assert "baked centers of rotation are gone" in session.failure()
+    assert "baked centers of rotation are gone" in session.display.failure
 
 
 def view_context() -> SimpleNamespace:
@@ -338,7 +338,7 @@ def test_uneven_scale_is_refused_and_ends_it(tube):
     bpy.context.view_layer.update()
     session._refresh()
     assert shown() is None
-    refusals.assert_says(session.failure(), "UNEVEN_SCALE")
+    refusals.assert_says(session.display.failure, "UNEVEN_SCALE")
     with refusals.raises_unmet("UNEVEN_SCALE"):
         bpy.ops.skinning.preview(mode="DQS")
 

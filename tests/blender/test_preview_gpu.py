@@ -53,7 +53,7 @@ def tube():
 
 def shown():
     """The running preview."""
-    return session.running()
+    return session.display.subject
 
 
 # What the GPU computes

@@ -123,10 +123,9 @@ def test_no_region_without_a_vertex(bent):
 
 def test_drawing_comes_and_goes_without_a_trace(bent):
     handlers = Counter(bpy.app.handlers.load_pre)
-    shown = bpy.context.window_manager.skinning_reachable
     for end in ("off", "load", "unregister", "twice"):
         assert bpy.ops.skinning.show_reachable() == {"FINISHED"}
-        assert shown.shown
+        assert reachable.display.shown
         if end == "off":
             bpy.ops.skinning.show_reachable(show=False)
         elif end == "load":
@@ -137,9 +136,7 @@ def test_drawing_comes_and_goes_without_a_trace(bent):
         else:
             bpy.ops.skinning.show_reachable()
             bpy.ops.skinning.show_reachable(show=False)
-        shown = bpy.context.window_manager.skinning_reachable
-        assert not shown.shown
-        assert not reachable._view.shown
+        assert not reachable.display.shown
         assert Counter(bpy.app.handlers.load_pre) == handlers
 
 
@@ -152,7 +149,7 @@ def test_loading_a_file_ends_drawing_and_skips_no_other_handler(bent):
         bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
     finally:
         bpy.app.handlers.load_pre.remove(note)
-    assert not reachable._view.shown
+    assert not reachable.display.shown
     assert loads == [1]
 
 
@@ -164,13 +161,13 @@ def test_a_fault_in_drawing_ends_it_with_the_reason(bent, monkeypatch):
     overlay = SimpleNamespace(show_overlays=True)
     context = SimpleNamespace(space_data=SimpleNamespace(overlay=overlay), scene=bpy.context.scene)
     monkeypatch.setattr(drawn_view, "bpy", SimpleNamespace(context=context, app=bpy.app, types=bpy.types))
-    reachable.start()
-    reachable._view.draw("POST_PIXEL")
-    assert reachable._view.ending
-    reachable._view._end()
-    assert not reachable._view.shown
-    assert "so it is" in bpy.context.window_manager.skinning_reachable.failure
-    reachable.stop()
+    reachable.display.start()
+    reachable.display.draw("POST_PIXEL")
+    assert reachable.display.ending
+    reachable.display._end()
+    assert not reachable.display.shown
+    assert "so it is" in reachable.display.failure
+    reachable.display.stop()
 
 
 def test_labels_do_not_cover_each_other():

@@ -166,11 +166,11 @@ def test_the_preview_has_that_shape(shaped):
     try:
         bpy.ops.skinning.preview(mode="CRS")
         for _ in range(2):
-            data = session.running().data
+            data = session.display.subject.data
             assert np.abs(data.rest + data.origin - shape).max() < 1e-6 * diagonal(shaped)
             session._refresh()
         # Reading evaluates the mesh, which is no edit: it would be read over and over.
-        assert not session.running().stale
+        assert not session.display.subject.stale
         assert not bpy.app.timers.is_registered(session._refresh)
     finally:
         bpy.ops.skinning.preview(mode="OFF")

@@ -37,7 +37,7 @@ def limb():
     activate(rig, ob)
     bpy.context.view_layer.update()
     yield ob, rig
-    segment_view.stop()
+    segment_view.display.stop()
 
 
 def show(**given):
@@ -53,7 +53,7 @@ def test_segments_are_those_of_the_binding(limb, capfd):
     assert "4 segments, bones left out Bone 4" in capfd.readouterr().out
     rig.location.x += 1.0
     bpy.context.view_layer.update()
-    segments, left_out = segment_view.places(bpy.context)
+    segments, left_out = segment_view.places(bpy.context, segment_view.display.subject)
     to_rig = np.array(rig.matrix_world.inverted())
     ends = segments @ to_rig[:3, :3].T + to_rig[:3, 3]
     np.testing.assert_allclose(ends[:, 0], [(x, 0, 0) for x in JOINTS], atol=1e-5)
@@ -62,10 +62,10 @@ def test_segments_are_those_of_the_binding(limb, capfd):
     np.testing.assert_allclose(ends[-1, 1], (6, 0, 0), atol=0.3)
     np.testing.assert_allclose(left_out @ to_rig[:3, :3].T + to_rig[:3, 3], [[(3, 0, 4), (3, 0, 4.01)]], atol=1e-5)
     rig.hide_set(True)
-    assert segment_view.places(bpy.context) is None
+    assert segment_view.places(bpy.context, segment_view.display.subject) is None
     rig.hide_set(False)
     show(all_bones=True)
-    assert [len(found) for found in segment_view.places(bpy.context)] == [5, 0]
+    assert [len(found) for found in segment_view.places(bpy.context, segment_view.display.subject)] == [5, 0]
     bpy.ops.skinning.bind()
     assert bind_record(ob).left_out == ("Bone 4",)
 
@@ -75,7 +75,7 @@ def test_a_mesh_that_has_weights_is_read_too(limb):
     bpy.ops.skinning.bind()
     activate(ob)
     show()
-    assert len(segment_view.shown().ends) == 4
+    assert len(segment_view.display.subject.ends) == 4
 
 
 def test_in_the_current_pose(limb):
@@ -84,14 +84,14 @@ def test_in_the_current_pose(limb):
     bpy.context.view_layer.update()
     show(in_pose=True)
     # A bone's Y axis runs along the limb.
-    np.testing.assert_allclose(segment_view.shown().ends[:4, 0, 0], np.add(JOINTS, 0.25), atol=1e-5)
+    np.testing.assert_allclose(segment_view.display.subject.ends[:4, 0, 0], np.add(JOINTS, 0.25), atol=1e-5)
 
 
 @pytest.mark.parametrize("end", ["off", "load", "unregister"])
 def test_off_leaves_nothing(limb, end):
     handlers = Counter(bpy.app.handlers.load_pre)
     show()
-    assert segment_view._view.shown
+    assert segment_view.display.shown
     if end == "off":
         bpy.context.view_layer.objects.active = None
         assert show(show=False) == {"FINISHED"}
@@ -100,8 +100,8 @@ def test_off_leaves_nothing(limb, end):
     else:
         skinning_tools.unregister()
         skinning_tools.register()
-    assert segment_view.shown() is None
-    assert not segment_view._view.shown
+    assert segment_view.display.subject is None
+    assert not segment_view.display.shown
     assert Counter(bpy.app.handlers.load_pre) == handlers
 
 
@@ -110,7 +110,7 @@ def test_a_deleted_armature_ends_it_with_the_reason(limb):
     show()
     bpy.data.objects.remove(rig)
     with pytest.raises(BadScene, match=r"no longer shown.*was deleted"):
-        segment_view.places(bpy.context)
+        segment_view.places(bpy.context, segment_view.display.subject)
 
 
 def test_without_an_armature(limb):
@@ -118,4 +118,4 @@ def test_without_an_armature(limb):
     activate(ob)
     bpy.data.objects.remove(rig)
     refusals.refused(show, "There is no armature", state=lambda: snapshot(ob))
-    assert segment_view.shown() is None
+    assert segment_view.display.subject is None

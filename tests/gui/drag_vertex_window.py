@@ -98,8 +98,8 @@ def pointed_at(elbow):
     """Generator: the tool begun, and the pointer over a vertex; returns the tool."""
     unlike = look(views()[0], "WINDOW")
     yield from press_button("skinning.drag_vertex")
-    yield lambda: drag_tool.running() is not None
-    tool = drag_tool.running()
+    yield lambda: drag_tool.display.subject is not None
+    tool = drag_tool.display.subject
     # A vertex in the middle of the view, nearest to the eye.
     middle = on_screen(elbow)
     move(middle)
@@ -131,7 +131,7 @@ def cancelled(scene):
     event("LEFTMOUSE", "RELEASE", *end)
     yield after(0.3)
     assert memberships(body()) == weights
-    assert drag_tool.running() is tool
+    assert drag_tool.display.subject is tool
     passes("Esc puts the weights back exactly, and the tool goes on")
 
 
@@ -149,7 +149,7 @@ def undone(scene):
     press("Z", *end, ctrl=True)
     yield lambda: memberships(body()) == weights
     yield after(0.3)
-    assert drag_tool.running() is tool
+    assert drag_tool.display.subject is tool
     move(start)
     yield lambda: tool.region is not None
     press("Z", *start, ctrl=True, shift=True)
@@ -194,8 +194,8 @@ def ended(scene):
     yield after(0.3)
     assert len(bpy.data.objects) == 2
     press("RIGHTMOUSE", *end)
-    yield lambda: drag_tool.running() is None
-    assert not drag_tool._view.shown
+    yield lambda: drag_tool.display.subject is None
+    assert not drag_tool.display.shown
     assert rig().mode == "POSE"
     press("Z", *end, ctrl=True)
     yield lambda: memberships(body()) == weights
@@ -217,14 +217,14 @@ def interrupted(elbow, size, weights):
         with in_window():
             bpy.ops.skinning.drag_vertex("INVOKE_DEFAULT")
         yield from drag_to(start, end)
-        assert drag_tool.running().dragging
+        assert drag_tool.display.subject.dragging
         assert memberships(body()) != weights
         if ending == "undone":
             picture("drag_6_painting")
             with in_window():
                 bpy.ops.ed.undo_push(message="By a script")
                 bpy.ops.ed.undo()
-            yield lambda: not drag_tool.running().dragging
+            yield lambda: not drag_tool.display.subject.dragging
             assert memberships(body()) == weights
             click(end)
             press("ESC", *end)
@@ -235,7 +235,7 @@ def interrupted(elbow, size, weights):
             switch_on()
         else:
             bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-        yield lambda: drag_tool.running() is None
+        yield lambda: drag_tool.display.subject is None
         yield after(0.5)
-        assert not drag_tool._view.shown
+        assert not drag_tool.display.shown
     passes("an undo by a script, disabling and another file end a drag, and leave nothing")

@@ -74,7 +74,7 @@ def tests():
     picture("components_1_plain")
 
     yield from press_button("show_eigenskin_components(", across=0.3)
-    yield lambda: idle() and component_view.shown() is not None
+    yield lambda: idle() and component_view.display.subject is not None
     settings = bpy.context.window_manager.skinning_components
     assert settings.support == JOINT
     yield looks_unlike(plain, views()[0], "WINDOW")
@@ -82,7 +82,7 @@ def tests():
     picture("components_2_amount")
     amount = yield from settled(views()[0], "WINDOW")
     assert snapshot(body()) == before
-    passes(f"the button shows the components of {', '.join(component_view.shown().supports)}")
+    passes(f"the button shows the components of {', '.join(component_view.display.subject.supports)}")
 
     with in_window():
         settings.value = -1.0
@@ -111,11 +111,11 @@ def tests():
     picture("components_6_panel")
     place = yield from find_button("show=False", across=0.82)
     click(place)
-    yield lambda: component_view.shown() is None
+    yield lambda: component_view.display.subject is None
     main = region("WINDOW")
     event("MOUSEMOVE", "NOTHING", main.x + main.width // 3, main.y + main.height // 3)
     yield looks_like(plain, views()[0], "WINDOW")
-    assert not component_view._view.shown
+    assert not component_view.display.shown
     assert snapshot(body()) == before
     picture("components_7_off")
     passes("switched off, nothing is left")

@@ -129,7 +129,7 @@ def moved(chosen, size):
     settings = bpy.context.scene.skinning_weight_fit
     own = read_region(bpy.context, FitSettings.of(settings))
     assert len(own.bones) > 1
-    assert reachable._view.shown
+    assert reachable.display.shown
     picture("fit_3_reachable")
     settings.candidates = "NEAR"
     yield after(0.5)
@@ -183,7 +183,7 @@ def distance_left():
     yield after(0.5)
     picture("fit_7_distance_left")
     assert views()[0].spaces.active.shading.color_type == "VERTEX"
-    assert not reachable._view.shown
+    assert not reachable.display.shown
     passes("the distance left is shown in color")
 
 

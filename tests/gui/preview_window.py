@@ -67,7 +67,7 @@ def preview(**given) -> None:
 
 
 def shown():
-    return session.running()
+    return session.display.subject
 
 
 def new_scene():
@@ -239,7 +239,7 @@ def ended():
     preview(mode="OFF")
     yield after(0.3)
     assert all(shows(area=area) for area in views())
-    assert not session._view.shown
+    assert not session.display.shown
     passes("switched off it is gone")
 
     preview(mode="DQS")
@@ -247,7 +247,7 @@ def ended():
     assert shows("DQS")
     bpy.data.objects.remove(shown().target())
     yield lambda: shown() is None
-    assert not session._view.shown
+    assert not session.display.shown
     yield after(0.3)
     picture("preview_6_deleted")
     passes("a deleted mesh ends it, with the reason in the panel")
@@ -259,7 +259,7 @@ def ended():
     bpy.ops.wm.read_homefile(use_factory_startup=True)
     yield after(0.5)
     assert shown() is None
-    assert not session._view.shown
+    assert not session.display.shown
     passes("another file ends it")
 
     yield from new_scene()
@@ -269,5 +269,5 @@ def ended():
     switch_off()
     yield after(0.3)
     assert shows()
-    assert not session._view.shown
+    assert not session.display.shown
     passes("disabling the extension ends it")

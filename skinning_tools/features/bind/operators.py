@@ -45,7 +45,7 @@ class SKINNING_OT_show_segments(Checked, SkinningJob, bpy.types.Operator):
     @staticmethod
     def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         # What is shown can be hidden, whatever is active.
-        if segment_view.shown() is None:
+        if not segment_view.display.shown:
             check_active(context, active)
 
     def steps(self, context: bpy.types.Context) -> background.Steps[segment_view.ShownSegments | None]:
@@ -53,9 +53,9 @@ class SKINNING_OT_show_segments(Checked, SkinningJob, bpy.types.Operator):
 
     def finish(self, context: bpy.types.Context, result: segment_view.ShownSegments | None) -> str:
         if result is None:
-            segment_view.stop()
+            segment_view.display.stop()
             return "The segments are hidden"
-        segment_view.start(result)
+        segment_view.display.start(result)
         return super().finish(context, result)
 
 

@@ -95,11 +95,11 @@ def _draw_settings(layout: bpy.types.UILayout, context: bpy.types.Context, setti
     column.prop(settings, "selected_bones")
     column.prop(settings, "all_bones")
     if not binds_objects(settings):
-        shown = segment_view.shown() is not None
+        shown = segment_view.display.shown
         text, icon = ("Hide Segments", "HIDE_ON") if shown else ("Show Segments", "HIDE_OFF")
         layout.operator("skinning.show_segments", text=text, icon=icon, depress=shown).show = not shown
-        if segment_view.failure():
-            draw_text(layout, context, segment_view.failure(), "INFO")
+        if segment_view.display.failure:
+            draw_text(layout, context, segment_view.display.failure, "INFO")
     if not rigid:
         layout.operator("skinning.find_t_intersections", icon="VERTEXSEL")
         header, body = layout.panel("skinning_bind_limits", default_closed=True)

@@ -51,34 +51,6 @@ class ShownSegments(Result):
         ]
 
 
-_found: ShownSegments | None = None
-
-
-def shown() -> ShownSegments | None:
-    """The segments that are shown, or None."""
-    return _found
-
-
-def failure() -> str:
-    """Why the last view was ended by an error, "" if it was not."""
-    return _view.failure
-
-
-def start(found: ShownSegments) -> None:
-    """Show ``found`` in place of the segments shown before."""
-    global _found
-    stop()
-    _found = found
-    _view.start()
-
-
-def stop(reason: str = "") -> None:
-    """End the view and remove its handlers."""
-    global _found
-    _found = None
-    _view.stop(reason)
-
-
 def find_segments(
     context: bpy.types.Context, active: bpy.types.Object | None, **given: Any
 ) -> background.Steps[ShownSegments]:
@@ -116,34 +88,34 @@ def _unstretched(mesh_object: bpy.types.Object) -> np.ndarray:
     return matrix
 
 
-def places(context: bpy.types.Context) -> tuple[np.ndarray, np.ndarray] | None:
+def places(context: bpy.types.Context, found: ShownSegments) -> tuple[np.ndarray, np.ndarray] | None:
     """The ends of the segments and of the bones left out, in the world; None where the armature is hidden.
 
     Raises BadScene if the armature is gone."""
-    assert _found is not None
-    armature = object_again(_found.name, _found.uid)
+    armature = object_again(found.name, found.uid)
     if armature is None:
-        raise BadScene(f'The segments are no longer shown: "{_found.name}" was deleted')
+        raise BadScene(f'The segments are no longer shown: "{found.name}" was deleted')
     if context.view_layer.objects.get(armature.name) != armature or not armature.visible_get(
         view_layer=context.view_layer
     ):
         return None
     world = np.array(armature.matrix_world, dtype=np.float64)
-    segments, left_out = (transform_points(ends, world) for ends in (_found.ends, _found.left_out))
+    segments, left_out = (transform_points(ends, world) for ends in (found.ends, found.left_out))
     return segments, left_out
 
 
 def _draw(context: bpy.types.Context) -> None:
-    if _found is None or not context.space_data.overlay.show_overlays:
+    found = display.subject
+    if found is None or not context.space_data.overlay.show_overlays:
         return
-    found = places(context)
-    if found is None:
+    ends_of_bones = places(context, found)
+    if ends_of_bones is None:
         return
     scale, size = context.preferences.system.ui_scale, (context.region.width, context.region.height)
     view = View.of(context.region_data)
     gpu.state.blend_set("ALPHA")
     try:
-        for ends, color in zip(found[::-1], (LEFT_OUT_COLOR, SEGMENT_COLOR), strict=True):
+        for ends, color in zip(ends_of_bones[::-1], (LEFT_OUT_COLOR, SEGMENT_COLOR), strict=True):
             pixels = view.on_screen(ends.reshape(-1, 3), size).reshape(-1, 2, 2)
             pixels = pixels[np.isfinite(pixels).all(axis=(1, 2))]
             draw_lines(pixels.reshape(-1, 2), OUTLINE_COLOR, (LINE_WIDTH + 2) * scale, size)
@@ -152,19 +124,10 @@ def _draw(context: bpy.types.Context) -> None:
     finally:
         # The rest of the viewport drawing expects this.
         gpu.state.blend_set("NONE")
-    left = translated(f", {counted(len(_found.left_names), 'bone')} left out in gray") if _found.left_names else ""
-    draw_note(context, f"{_found.name}: {translated(counted(len(_found.ends), 'segment'))}{left}")
+    left = translated(f", {counted(len(found.left_names), 'bone')} left out in gray") if found.left_names else ""
+    draw_note(context, f"{found.name}: {translated(counted(len(found.ends), 'segment'))}{left}")
 
 
-@bpy.app.handlers.persistent
-def _before_load(*_: Any) -> None:
-    stop()
+display: DrawnView[ShownSegments] = DrawnView("The segments could not be drawn", POST_PIXEL=_draw)
 
-
-def unregister() -> None:
-    stop()
-
-
-_view = DrawnView("The segments could not be drawn", stop, POST_PIXEL=_draw)
-
-handlers = {"load_pre": _before_load}
+handlers, unregister = display.handlers, display.stop

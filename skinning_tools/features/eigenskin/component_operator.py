@@ -45,7 +45,7 @@ slider. Changes nothing in the scene"""
     @staticmethod
     def require(context: bpy.types.Context, active: bpy.types.Object | None) -> None:
         # What is shown can be hidden, whatever is active.
-        if component_view.shown() is None:
+        if not component_view.display.shown:
             check_buildable(context, active)
 
     def prepare(self, context: bpy.types.Context) -> None:
@@ -58,7 +58,7 @@ slider. Changes nothing in the scene"""
 
     def finish(self, context: bpy.types.Context, result: Components | None) -> str:
         if result is None:
-            component_view.stop()
+            component_view.display.stop()
             return "The components are hidden"
         component_view.start(context, result)
         return super().finish(context, result)

@@ -20,7 +20,7 @@ class SKINNING_PT_eigenskin_components(SidebarPanel, bpy.types.Panel):
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
-        found = component_view.shown()
+        found = component_view.display.subject
         operator = "skinning.show_eigenskin_components"
         job = background.running_job()
         if job is not None:
@@ -33,8 +33,8 @@ class SKINNING_PT_eigenskin_components(SidebarPanel, bpy.types.Panel):
             button.operator(operator, text="Show Components" if found is None else "Find Again", icon="HIDE_OFF")
             if found is not None:
                 row.operator(operator, text="", icon="X").show = False
-            elif component_view.failure() or reason:
-                draw_text(layout, context, component_view.failure() or reason, "INFO")
+            elif component_view.display.failure or reason:
+                draw_text(layout, context, component_view.display.failure or reason, "INFO")
         draw_failure(layout, context, SKINNING_PT_eigenskin_components)
         if found is not None:
             _draw_shown(idle_column(layout), context, found)
@@ -47,7 +47,7 @@ def _draw_shown(layout: bpy.types.UILayout, context: bpy.types.Context, found: C
     layout.prop(settings, "component")
     layout.prop(settings, "value", slider=True)
     layout.prop(settings, "colors")
-    name, component = component_view.chosen(settings)[:2]
+    name, component = component_view.chosen(settings, found)[:2]
     support = found.supports[name]
     squares = support.singular_values**2
     draw_rows(

@@ -6,7 +6,6 @@ Between redraws it keeps no reference to Blender's data, only the session-wide n
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import bpy
 import numpy as np
@@ -23,64 +22,45 @@ from ...ui.settings import HARD, Settings, choice, count, number
 from ...ui.view_drawing import View, draw_note, draw_scale, draw_surface
 from .components import COLOR_ITEMS, Components, Surface, displaced_surface
 
-_found: Components | None = None
 # The latest surface and its inputs: most redraws only turn the view.
 _latest: list = [None, None]
 
 
-def shown() -> Components | None:
-    """The components that are shown, or None."""
-    return _found
-
-
-def failure() -> str:
-    """Why the last view was ended by an error, "" if it was not."""
-    return _view.failure
-
-
 def start(context: bpy.types.Context, found: Components) -> None:
     """Show ``found`` in place of the components shown before."""
-    global _found
-    stop()
-    _found = found
+    display.start(found)
     settings = context.window_manager.skinning_components
     settings.supports.clear()
     for name in found.supports:
         settings.supports.add().name = name
     if settings.support not in found.supports:
         settings.support = next(iter(found.supports))
-    _view.start()
 
 
-def stop(reason: str = "") -> None:
-    """End the view and remove its handlers."""
-    global _found
-    _found = None
+def _forget(found: Components) -> None:
     _latest[:] = None, None
     for manager in bpy.data.window_managers:
         manager.skinning_components.supports.clear()
-    _view.stop(reason)
 
 
-def current_surface(context: bpy.types.Context) -> Surface | None:
+def current_surface(context: bpy.types.Context, found: Components) -> Surface | None:
     """The surface for the panel's settings in the present pose; None where the mesh is hidden.
 
     Raises BadScene if the mesh or its bones are gone.
     """
-    assert _found is not None
-    mesh_object = object_again(_found.name, _found.uid)
+    mesh_object = object_again(found.name, found.uid)
     armature = armature_of(mesh_object) if mesh_object is not None else None
-    if mesh_object is None or armature is None or len(mesh_object.data.vertices) != len(_found.rest):
-        raise BadScene(f'The components are no longer shown: "{_found.name}" was deleted or edited, or has no armature')
+    if mesh_object is None or armature is None or len(mesh_object.data.vertices) != len(found.rest):
+        raise BadScene(f'The components are no longer shown: "{found.name}" was deleted or edited, or has no armature')
     if context.view_layer.objects.get(mesh_object.name) != mesh_object or not _is_visible(context, mesh_object):
         return None
     depsgraph = context.evaluated_depsgraph_get()
-    matrices = bone_matrices(bare_skin(mesh_object, armature, _found.bone_names), depsgraph)
+    matrices = bone_matrices(bare_skin(mesh_object, armature, found.bone_names), depsgraph)
     to_world = np.array(mesh_object.evaluated_get(depsgraph).matrix_world, dtype=np.float64)
-    support, component, value, colors = chosen(context.window_manager.skinning_components)
-    key = (_found, support, component, value, colors, matrices.tobytes(), to_world.tobytes())
+    support, component, value, colors = chosen(context.window_manager.skinning_components, found)
+    key = (found, support, component, value, colors, matrices.tobytes(), to_world.tobytes())
     if key != _latest[0]:
-        _latest[:] = key, displaced_surface(_found, matrices, to_world, support, component, value, colors)
+        _latest[:] = key, displaced_surface(found, matrices, to_world, support, component, value, colors)
     return _latest[1]
 
 
@@ -90,11 +70,10 @@ def _is_visible(context: bpy.types.Context, mesh_object: bpy.types.Object) -> bo
     return shown_in_view and mesh_object.visible_get(view_layer=context.view_layer)
 
 
-def chosen(settings: "SkinningComponents") -> tuple[str, int, float, str]:
+def chosen(settings: "SkinningComponents", found: Components) -> tuple[str, int, float, str]:
     """The support, the component counted from 0, its value and the kind of colors that the settings name."""
-    assert _found is not None
-    support = settings.support if settings.support in _found.supports else next(iter(_found.supports))
-    component = min(settings.component, len(_found.supports[support].components)) - 1
+    support = settings.support if settings.support in found.supports else next(iter(found.supports))
+    component = min(settings.component, len(found.supports[support].components)) - 1
     return support, component, settings.value, settings.colors
 
 
@@ -106,14 +85,13 @@ def _draw_pixels(context: bpy.types.Context) -> None:
     _draw(_legend, context)
 
 
-def _surface(context: bpy.types.Context, surface: Surface) -> None:
-    assert _found is not None
+def _surface(context: bpy.types.Context, found: Components, surface: Surface) -> None:
     view = View.of(context.region_data)
-    draw_surface(surface.positions, surface.normals, _found.triangles, surface.colors, view)
+    draw_surface(surface.positions, surface.normals, found.triangles, surface.colors, view)
 
 
-def _legend(context: bpy.types.Context, surface: Surface) -> None:
-    support, component, _, colors = chosen(context.window_manager.skinning_components)
+def _legend(context: bpy.types.Context, found: Components, surface: Surface) -> None:
+    support, component, _, colors = chosen(context.window_manager.skinning_components, found)
     title = f"{support}, component {component + 1}"
     if colors == "AMOUNT":
         draw_scale(context, title, length_text(context.scene, surface.red))
@@ -121,11 +99,12 @@ def _legend(context: bpy.types.Context, surface: Surface) -> None:
         draw_note(context, f"{title}: red, green and blue for X, Y and Z")
 
 
-def _draw(draw: Callable[[bpy.types.Context, Surface], None], context: bpy.types.Context) -> None:
-    if _found is not None and context.space_data.overlay.show_overlays:
-        surface = current_surface(context)
+def _draw(draw: Callable[[bpy.types.Context, Components, Surface], None], context: bpy.types.Context) -> None:
+    found = display.subject
+    if found is not None and context.space_data.overlay.show_overlays:
+        surface = current_surface(context, found)
         if surface is not None:
-            draw(context, surface)
+            draw(context, found, surface)
 
 
 class ComponentSettings(Settings):
@@ -163,17 +142,8 @@ class SkinningComponents(bpy.types.PropertyGroup):
     }
 
 
-@bpy.app.handlers.persistent
-def _before_load(*_: Any) -> None:
-    stop()
+display = DrawnView("The components could not be drawn", _forget, POST_VIEW=_draw_view, POST_PIXEL=_draw_pixels)
 
-
-def unregister() -> None:
-    stop()
-
-
-_view = DrawnView("The components could not be drawn", stop, POST_VIEW=_draw_view, POST_PIXEL=_draw_pixels)
-
-handlers = {"load_pre": _before_load}
+handlers, unregister = display.handlers, display.stop
 registry = [SkinningComponentSupport, SkinningComponents]
 pointers = {"WindowManager.skinning_components": SkinningComponents}

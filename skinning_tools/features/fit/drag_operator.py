@@ -45,7 +45,7 @@ et al. 2003)"""
                 bpy.ops.screen.animation_cancel(restore_frame=False)
             given = self.settings.of_operator(self)
             self._tool = drag_tool.DragTool(context, active_object(context), DragSettings(**given))
-            drag_tool.start(self._tool)
+            drag_tool.display.start(self._tool)
             self._window, self._workspace = context.window, context.workspace
             self._window.cursor_modal_set("CROSSHAIR")
             self._say(_HELP)
@@ -122,7 +122,7 @@ et al. 2003)"""
     def _end(self) -> set[str]:
         """Each drag has been an undo step: the tool's own end is none."""
         if not self._tool.ended:
-            drag_tool.stop()
+            drag_tool.display.stop()
         window, self._window = self._window, None
         if window is not None:
             window.cursor_modal_restore()

@@ -24,8 +24,6 @@ from .settings import DragSettings
 # By how much the mouse wheel changes the radius.
 _WHEEL = 1.2
 
-_running: "DragTool | None" = None
-
 
 class DragTool:
     """settings: of the drags. region: of the vertex that is dragged, or would be by a press, in the world; None
@@ -165,61 +163,37 @@ class DragTool:
         return self._posed
 
 
-def running() -> DragTool | None:
-    return _running
-
-
-def start(tool: DragTool) -> None:
-    """Draw for ``tool`` from now on, in place of an earlier one."""
-    global _running
-    stop()
-    _running = tool
-    _view.start()
-
-
-def stop(reason: str = "") -> None:
-    """End the tool, if there is one, with what is being dragged put back, and remove its drawing. reason: an error."""
-    global _running
-    tool, _running = _running, None
-    _view.stop(reason)
-    if tool is not None:
-        tool.ended, tool.failure = True, reason
-        tool.put_back()
+def _end(tool: DragTool) -> None:
+    tool.ended, tool.failure = True, display.failure
+    tool.put_back()
 
 
 def _draw(context: bpy.types.Context) -> None:
-    if _running is not None and _running.region is not None and context.space_data.overlay.show_overlays:
-        reachable_view.draw(context, _running.region, _running.followers)
+    tool = display.subject
+    if tool is not None and tool.region is not None and context.space_data.overlay.show_overlays:
+        reachable_view.draw(context, tool.region, tool.followers)
 
 
-_view = DrawnView("The dragged vertex could not be drawn", stop, POST_PIXEL=_draw)
+display = DrawnView("The dragged vertex could not be drawn", _end, POST_PIXEL=_draw)
 
 
 @bpy.app.handlers.persistent
 def _after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
-    if _running is not None:
-        _running.note_updates(depsgraph)
+    if display.subject is not None:
+        display.subject.note_updates(depsgraph)
 
 
 @bpy.app.handlers.persistent
 def _before_undo(*_: Any) -> None:
-    if _running is not None:
-        _running.put_back()
-        _running.forget()
-
-
-@bpy.app.handlers.persistent
-def _before_load(*_: Any) -> None:
-    stop()
-
-
-def unregister() -> None:
-    stop()
+    if display.subject is not None:
+        display.subject.put_back()
+        display.subject.forget()
 
 
 handlers = {
     "depsgraph_update_post": _after_update,
     "undo_pre": _before_undo,
     "redo_pre": _before_undo,
-    "load_pre": _before_load,
+    **display.handlers,
 }
+unregister = display.stop

@@ -9,7 +9,7 @@ from ...blender.preconditions import check_mode
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
-from . import fit, posed_copies
+from . import fit, posed_copies, reachable_view
 from .posed_copies import copies_of, fit_target, is_copy
 from .settings import FitSettings
 
@@ -117,12 +117,11 @@ region in between. Changes nothing in the scene"""
     show: BoolProperty(name="Show", description="Show or hide the region", default=True, options={"SKIP_SAVE"})
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> None:
-        reachable = context.window_manager.skinning_reachable
         if self.show:
             dependencies.require_dependencies()
-            reachable.start()
+            reachable_view.display.start()
         else:
-            reachable.stop()
+            reachable_view.display.stop()
 
 
 def _copies(context: bpy.types.Context, active: bpy.types.Object | None) -> list:

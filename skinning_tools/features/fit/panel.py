@@ -14,7 +14,7 @@ from ...blender.translation import translated
 from ...core.errors import SkinningError
 from ...ui.drawing import SidebarPanel, draw_failure, draw_job, draw_mesh, draw_text, idle_column, split_layout
 from ...ui.groups import WEIGHTS
-from . import drag_tool
+from . import drag_tool, reachable_view
 from .drag import check_draggable
 from .fit import ERROR_ATTRIBUTE, check_ready
 from .posed_copies import check_startable, copies_of, fit_target, is_copy
@@ -135,12 +135,12 @@ def _draw_drag(layout: bpy.types.UILayout, context: bpy.types.Context, settings:
     column = layout.column(align=True)
     row = column.row()
     row.enabled = not reason
-    row.operator("skinning.drag_vertex", text="Drag Vertices", icon="VIEW_PAN", depress=drag_tool.running() is not None)
+    row.operator("skinning.drag_vertex", text="Drag Vertices", icon="VIEW_PAN", depress=drag_tool.display.shown)
     column.prop(settings, "radius")
 
 
 def _draw_reachable(layout: bpy.types.UILayout, context: bpy.types.Context) -> None:
-    reachable = context.window_manager.skinning_reachable
+    reachable = reachable_view.display
     layout.operator(
         "skinning.show_reachable",
         text="Hide Reachable Region" if reachable.shown else "Show Reachable Region",

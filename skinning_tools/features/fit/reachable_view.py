@@ -6,7 +6,6 @@ special care.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import blf
 import bpy
@@ -32,41 +31,6 @@ MISSED_COLOR = (1.0, 0.25, 0.2, 1.0)
 _NOTICEABLE = 2.0
 
 
-def start() -> None:
-    """Start drawing with the next redraw."""
-    _view.start()
-
-
-def stop(reason: str = "") -> None:
-    """End drawing and remove the handlers."""
-    _view.stop(reason)
-
-
-class SkinningReachable(bpy.types.PropertyGroup):
-    """Access to the drawing for operators and panels"""
-
-    def start(self) -> None:
-        start()
-
-    def stop(self) -> None:
-        stop()
-
-    @property
-    def shown(self) -> bool:
-        """Whether the region of the selected vertex is drawn."""
-        return _view.shown
-
-    @property
-    def failure(self) -> str:
-        """Why drawing was stopped by an error, or an empty text."""
-        return _view.failure
-
-
-@bpy.app.handlers.persistent
-def _before_load(*_: Any) -> None:
-    stop()
-
-
 def _draw(context: bpy.types.Context) -> None:
     if not context.space_data.overlay.show_overlays:
         return
@@ -77,7 +41,6 @@ def _draw(context: bpy.types.Context) -> None:
 
 def draw(context: bpy.types.Context, region: Region, others: np.ndarray | None = None) -> None:
     """Draw in the pixels of the context's region, over everything. others (n, 3): further vertices, in the world."""
-    # It needs scipy, which this module must load without.
     scale = context.preferences.system.ui_scale
     view = View.of(context.region_data)
     size = (context.region.width, context.region.height)
@@ -162,12 +125,6 @@ def label_places(points: np.ndarray, scale: float) -> np.ndarray:
     return places
 
 
-_view = DrawnView("The reachable region could not be drawn", stop, POST_PIXEL=_draw)
+display: DrawnView[None] = DrawnView("The reachable region could not be drawn", POST_PIXEL=_draw)
 
-registry = [SkinningReachable]
-pointers = {"WindowManager.skinning_reachable": SkinningReachable}
-handlers = {"load_pre": _before_load}
-
-
-def unregister() -> None:
-    stop()
+handlers, unregister = display.handlers, display.stop

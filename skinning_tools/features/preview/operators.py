@@ -24,20 +24,20 @@ class SKINNING_OT_preview(AtOnce, bpy.types.Operator):
 
     def act(self, context: bpy.types.Context, active: bpy.types.Object | None) -> str | None:
         if self.mode == "OFF":
-            session.stop()
+            session.display.stop()
             return None
         dependencies.require_dependencies()
         session.start(context, previewed_object(context), self.mode)
         if self.properties.is_property_set("side_by_side"):
             context.window_manager.skinning_preview.side_by_side = self.side_by_side
-        running = session.running()
+        running = session.display.subject
         assert running is not None
         return running.summary()
 
 
 def previewed_object(context: bpy.types.Context) -> bpy.types.Object | None:
     """The mesh for the active object, else the previewed mesh. Raises BadScene."""
-    active, shown = active_object(context), session.running()
+    active, shown = active_object(context), session.display.subject
     try:
         return mesh_meant(context, active)
     except BadScene:

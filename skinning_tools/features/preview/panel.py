@@ -33,7 +33,7 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
     def draw(self, context: bpy.types.Context) -> None:
         layout = self.layout
         settings = context.window_manager.skinning_preview
-        shown = session.running()
+        shown = session.display.subject
         draw_mesh(layout, context)
         reason = "" if shown is not None else reason_not_to_work(context, on_mesh_meant(check_turning))
         row = layout.row(align=True)
@@ -43,8 +43,8 @@ class SKINNING_PT_preview(SidebarPanel, bpy.types.Panel):
             row.operator("skinning.preview", text=label, depress=depress).mode = mode
         if shown is not None:
             layout.operator("skinning.preview", text="Turn Off", icon="X").mode = "OFF"
-        elif session.failure() or reason:
-            draw_text(layout, context, session.failure() or reason, "INFO")
+        elif session.display.failure or reason:
+            draw_text(layout, context, session.display.failure or reason, "INFO")
         self._draw_bake(context, shown)
         if shown is not None:
             draw_settings(layout, settings, shown)
