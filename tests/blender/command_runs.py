@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs subcommands of the command line for the tests, each with a report, which is checked as well."""
+"""Runs subcommands of the command line for the tests, each with a report, which is checked as well; the files that they
+work on."""
 
 import contextlib
 import json
@@ -24,6 +25,13 @@ def run(*arguments) -> int:
         if path.exists():
             check(json.loads(path.read_text("utf-8"), parse_constant=_no_constant), code)
     return code
+
+
+def saved(folder: Path) -> Path:
+    """The scene as an opened file in ``folder``."""
+    path = folder / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
 
 
 def check(report: dict, code: int) -> None:

@@ -160,3 +160,10 @@ def add_example(ob, rig, turns):
     name = ", ".join(f"{bone} {axis} {degrees:+d}°" for bone, axis, degrees in turns)
     channels = current_channels(skin, depsgraph)
     return store_example(skin, name, "EVALUATED", rotations, matrices, shape, channels=channels)
+
+
+def misses(frame: int) -> float:
+    """How far "Limb" is from "Target" at a frame."""
+    bpy.context.scene.frame_set(frame)
+    limb, target = (bpy.data.objects[name] for name in ("Limb", "Target"))
+    return float(np.abs(scenes.evaluated_positions(limb) - scenes.evaluated_positions(target)).max())

@@ -6,10 +6,7 @@ import pytest
 from skinning_tools.blender import actions
 from tests.blender import scenes
 
-
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def empty(name="Empty"):

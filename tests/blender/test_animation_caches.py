@@ -9,10 +9,7 @@ from skinning_tools.blender.animation.animation_reader import read_animation
 from skinning_tools.core.errors import BadAnimation, BadScene
 from tests.blender import scenes
 
-
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def read(object, *frame_range):

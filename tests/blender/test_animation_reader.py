@@ -10,10 +10,7 @@ from skinning_tools.core import memory
 from skinning_tools.core.errors import BadAnimation, BadMesh, BadSettings, NotEnoughMemory
 from tests.blender import refusals, scenes
 
-
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def read(object, *frame_range):

@@ -16,11 +16,6 @@ from tests.blender import moving_meshes, refusals, scenes
 pytestmark = pytest.mark.usefixtures("extension")
 
 
-@pytest.fixture
-def scene():
-    return moving_meshes.fresh_scene()
-
-
 def convert(**given):
     return bpy.ops.skinning.convert_animation(**{"bone_count": 4, "iterations": 3} | given)
 

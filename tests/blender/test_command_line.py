@@ -7,7 +7,8 @@ import bpy
 import pytest
 
 from skinning_tools.blender.conversion_figures import REPORT_PROPERTY
-from tests.blender import command_runs, moving_meshes
+from tests.blender import moving_meshes
+from tests.blender.command_runs import run, saved
 from tests.blender.refusals import assert_says
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -19,13 +20,7 @@ def shot(tmp_path):
     scene = moving_meshes.fresh_scene()
     moving_meshes.waving_grid()
     scene.collection.objects.link(bpy.data.objects.new("Eye", bpy.data.cameras.new("Eye")))
-    path = tmp_path / "shot.blend"
-    bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    return path
-
-
-def run(*arguments) -> int:
-    return command_runs.run(*arguments)
+    return saved(tmp_path)
 
 
 def test_converts_and_saves(shot, tmp_path, capsys):

@@ -2,6 +2,7 @@
 """`--command skinning bind`: what it prints, what it leaves, and its exit statuses."""
 
 import re
+from functools import partial
 
 import bpy
 import pytest
@@ -12,6 +13,8 @@ from tests.blender.refusals import assert_says
 
 pytestmark = pytest.mark.usefixtures("extension")
 
+run = partial(command_runs.run, "bind")
+
 
 @pytest.fixture
 def shot(tmp_path):
@@ -21,13 +24,7 @@ def shot(tmp_path):
     armature_of_segments([[(0, 0, 0), (1, 0, 0)]], "Other")
     bpy.context.scene.frame_set(8)
     bpy.context.view_layer.objects.active = None
-    path = tmp_path / "shot.blend"
-    bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    return path
-
-
-def run(*arguments) -> int:
-    return command_runs.run("bind", *arguments)
+    return command_runs.saved(tmp_path)
 
 
 def test_binds_and_saves(shot, tmp_path, capsys):

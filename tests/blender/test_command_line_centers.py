@@ -2,6 +2,7 @@
 """`--command skinning bake-rotation-centers`: what it prints, what it leaves, and its exit statuses."""
 
 import re
+from functools import partial
 
 import bpy
 import pytest
@@ -14,17 +15,13 @@ from tests.blender.skinned_meshes import rigged_tube
 
 pytestmark = pytest.mark.usefixtures("extension")
 
+run = partial(command_runs.run, "bake-rotation-centers")
+
 
 @pytest.fixture
 def shot(tmp_path):
     rigged_tube()
-    path = tmp_path / "shot.blend"
-    bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    return path
-
-
-def run(*arguments) -> int:
-    return command_runs.run("bake-rotation-centers", *arguments)
+    return command_runs.saved(tmp_path)
 
 
 def test_bakes_and_saves(shot, tmp_path, capsys):

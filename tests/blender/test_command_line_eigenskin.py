@@ -2,9 +2,9 @@
 """`--command skinning build-eigenskin`: what it prints, what it leaves, and its exit statuses."""
 
 import re
+from functools import partial
 
 import bpy
-import numpy as np
 import pytest
 
 from skinning_tools.features.eigenskin.record import eigenskin_record
@@ -12,6 +12,8 @@ from tests.blender import command_runs, eigenskin_scenes, scenes
 from tests.blender.refusals import assert_says
 
 pytestmark = pytest.mark.usefixtures("extension")
+
+run = partial(command_runs.run, "build-eigenskin")
 
 
 @pytest.fixture
@@ -27,24 +29,11 @@ def shot(tmp_path):
     for frame, degrees in ((1, 0), (7, 90)):
         eigenskin_scenes.pose(rig, [("lower", "X", degrees)])
         rig.pose.bones["lower"].keyframe_insert("rotation_quaternion", frame=frame)
-    path = tmp_path / "shot.blend"
-    bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    return path
-
-
-def run(*arguments) -> int:
-    return command_runs.run("build-eigenskin", *arguments)
-
-
-def misses(frame: int) -> float:
-    """How far the limb is from its target."""
-    bpy.context.scene.frame_set(frame)
-    limb, target = (bpy.data.objects[name] for name in ("Limb", "Target"))
-    return float(np.abs(scenes.evaluated_positions(limb) - scenes.evaluated_positions(target)).max())
+    return command_runs.saved(tmp_path)
 
 
 def test_reads_examples_builds_and_saves(shot, tmp_path, capsys):
-    before, plain = shot.read_bytes(), misses(6)
+    before, plain = shot.read_bytes(), eigenskin_scenes.misses(6)
     output = tmp_path / "out.blend"
     status = run("--object", "Limb", "--examples-from", "Target", "--components", 2, "--output", output)
     printed = capsys.readouterr()
@@ -54,7 +43,7 @@ def test_reads_examples_builds_and_saves(shot, tmp_path, capsys):
     assert "%  " in printed.out
     bpy.ops.wm.open_mainfile(filepath=str(output))
     assert [support.name for support in eigenskin_record(bpy.data.objects["Limb"]).supports] == ["lower"]
-    assert misses(6) < 0.2 * plain
+    assert eigenskin_scenes.misses(6) < 0.2 * plain
     assert shot.read_bytes() == before
 
 

@@ -2,6 +2,7 @@
 """`--command skinning fit-weights-to-pose`: what it prints, what it leaves, and its exit statuses."""
 
 import re
+from functools import partial
 
 import bpy
 import numpy as np
@@ -12,6 +13,8 @@ from tests.blender import binding_scenes, command_runs, eigenskin_scenes, scenes
 from tests.blender.refusals import assert_says
 
 pytestmark = pytest.mark.usefixtures("extension")
+
+run = partial(command_runs.run, "fit-weights-to-pose")
 
 NAMES = ["trunk", "upper", "lower"]
 
@@ -31,25 +34,12 @@ def shot(tmp_path):
         for name in ("lower", "upper"):
             rig.pose.bones[name].keyframe_insert("rotation_quaternion", frame=frame)
     bpy.context.scene.frame_set(1)
-    path = tmp_path / "shot.blend"
-    bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    return path
-
-
-def run(*arguments) -> int:
-    return command_runs.run("fit-weights-to-pose", *arguments)
-
-
-def misses(frame: int) -> float:
-    """How far the limb is from its target."""
-    bpy.context.scene.frame_set(frame)
-    limb, target = (bpy.data.objects[name] for name in ("Limb", "Target"))
-    return float(np.abs(scenes.evaluated_positions(limb) - scenes.evaluated_positions(target)).max())
+    return command_runs.saved(tmp_path)
 
 
 def test_fits_to_several_frames_and_saves(shot, tmp_path, capsys):
     before = shot.read_bytes()
-    assert misses(1) > 0.05
+    assert eigenskin_scenes.misses(1) > 0.05
     output = tmp_path / "out.blend"
     options = ("--target", "Target", "--frame", 1, "--frame", 7, "--candidates", "all", "--influences", 3)
     status = run("--object", "Limb", *options, "--output", output)
@@ -61,7 +51,7 @@ def test_fits_to_several_frames_and_saves(shot, tmp_path, capsys):
     assert shot.read_bytes() == before
     bpy.ops.wm.open_mainfile(filepath=str(output))
     # Both poses settle the weights, so that it is right in all others, too.
-    assert max(misses(frame) for frame in (1, 4, 7)) < 1e-5
+    assert max(eigenskin_scenes.misses(frame) for frame in (1, 4, 7)) < 1e-5
 
 
 def test_named_bones_and_a_shape_key(shot, capsys):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender.helper_bones.records import find_helpers
-from tests.blender import command_runs, scenes
 from tests.blender import joint_helper_scenes as limbs
+from tests.blender import scenes
+from tests.blender.command_runs import run, saved
 from tests.blender.refusals import assert_says
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -23,13 +24,7 @@ def shot(tmp_path):
         for frame, angle in ((1, 0), (9, degrees)):
             limbs.pose(rig, **{name.replace(".", "_"): ((1, 0, 0), angle)})
             rig.pose.bones[name].keyframe_insert("rotation_quaternion", frame=frame)
-    path = tmp_path / "shot.blend"
-    bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    return path
-
-
-def run(*arguments) -> int:
-    return command_runs.run(*arguments)
+    return saved(tmp_path)
 
 
 def test_links_of_all_joints_that_need_them(shot, tmp_path, capsys):

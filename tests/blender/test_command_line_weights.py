@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from skinning_tools import command_line
-from tests.blender import binding_scenes, command_runs, skinned_meshes
+from tests.blender import binding_scenes, skinned_meshes
+from tests.blender.command_runs import run, saved
 from tests.blender.refusals import assert_says
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -23,13 +24,7 @@ def shot(tmp_path):
         ob.vertex_groups[name].remove([70])
     ob.vertex_groups["Bone 4"].add([70], 1, "REPLACE")
     ob.vertex_groups["Bone 4"].add([200], 0.03, "REPLACE")
-    path = tmp_path / "shot.blend"
-    bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    return path
-
-
-def run(command: str, *arguments) -> int:
-    return command_runs.run(command, *arguments)
+    return saved(tmp_path)
 
 
 def weights() -> np.ndarray:

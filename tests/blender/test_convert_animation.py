@@ -21,11 +21,6 @@ from tests.blender import moving_meshes, refusals, scenes
 pytestmark = pytest.mark.usefixtures("extension")
 
 
-@pytest.fixture
-def scene():
-    return moving_meshes.fresh_scene()
-
-
 def settings(**given):
     return ConvertSettings(**{"bone_count": 5, "iterations": 3} | given)
 

@@ -15,7 +15,7 @@ from skinning_tools.features.shape_keys.conversion import convert_shape_keys
 from tests.blender import command_runs, moving_meshes, panel_recorder, refusals, scenes
 from tests.blender.shape_key_scenes import NAMES, face, on_body, played, shapes, sheet, turn, world
 
-pytestmark = pytest.mark.usefixtures("extension")
+pytestmark = pytest.mark.usefixtures("extension", "scene")
 
 convert = partial(refusals.finished, "convert_shape_keys", bone_count=5, max_influences=4)
 refused = partial(refusals.refused, "convert_shape_keys")
@@ -23,11 +23,6 @@ refused = partial(refusals.refused, "convert_shape_keys")
 ROUNDING = 5e-6
 # Of what the keys move, up to 0.4.
 CLOSE = 0.01
-
-
-@pytest.fixture(autouse=True)
-def empty():
-    moving_meshes.fresh_scene()
 
 
 def made(name: str = "Face"):

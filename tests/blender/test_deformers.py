@@ -12,9 +12,7 @@ from tests.blender import scenes
 BONES = 5
 
 
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def armature(parented=False, inherit_scale="FULL"):

@@ -28,12 +28,6 @@ VERTEX = 150
 SIZE = (800, 600)
 
 
-@pytest.fixture
-def bent():
-    """The limb with both joints turned, its mesh active."""
-    return posed_limb([("lower", "X", 70), ("upper", "Z", 40)])
-
-
 def drag(**given) -> None:
     assert bpy.ops.skinning.drag_vertex(**given) == {"FINISHED"}
     bpy.context.view_layer.update()

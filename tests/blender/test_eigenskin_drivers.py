@@ -22,16 +22,8 @@ from skinning_tools.features.eigenskin.record import eigenskin_record
 from skinning_tools.features.eigenskin.writer import write_eigenskin
 from tests.blender import another_process, scenes
 from tests.blender import eigenskin_models as models
-from tests.blender.eigenskin_scenes import limb
 
 UPPER, LOWER = 2, 3
-
-
-@pytest.fixture
-def rigged():
-    """The limb, its armature and its joints."""
-    ob, rig = limb()
-    return ob, rig, read_rig(bpy.context, ob)[1]
 
 
 def close_hinge() -> PoseSpace:

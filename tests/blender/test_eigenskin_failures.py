@@ -13,15 +13,7 @@ from skinning_tools.features.eigenskin.writer import mute_eigenskin, remove_eige
 from tests.blender import eigenskin_models as models
 from tests.blender import refusals, scenes
 from tests.blender.eigenskin_models import any_model
-from tests.blender.eigenskin_scenes import limb
 from tests.blender.snapshots import artists_keys, snapshot
-
-
-@pytest.fixture
-def rigged():
-    """The limb, its armature and its joints."""
-    ob, rig = limb()
-    return ob, rig, read_rig(bpy.context, ob)[1]
 
 
 @pytest.mark.parametrize("spoil", ["support_1", "baked", "whole"])

@@ -5,22 +5,13 @@ import hashlib
 
 import bpy
 import numpy as np
-import pytest
 
 from skinning_tools.features.eigenskin.examples import read_rig
 from skinning_tools.features.eigenskin.record import eigenskin_record, painted_masks, store_record
 from skinning_tools.features.eigenskin.writer import remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender.eigenskin_models import UPPER, any_model, weights_of
-from tests.blender.eigenskin_scenes import limb
 from tests.blender.snapshots import snapshot
-
-
-@pytest.fixture
-def rigged():
-    """The limb, its armature and its joints."""
-    ob, rig = limb()
-    return ob, rig, read_rig(bpy.context, ob)[1]
 
 
 def test_groups_are_never_named_as_bones_are(rigged):

@@ -6,21 +6,12 @@ import numpy as np
 import pytest
 
 from skinning_tools.core.errors import BadScene
-from skinning_tools.features.eigenskin.examples import read_rig
 from skinning_tools.features.eigenskin.record import eigenskin_record, painted_masks
 from skinning_tools.features.eigenskin.writer import mute_eigenskin, remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender import scenes
 from tests.blender.eigenskin_models import any_model
-from tests.blender.eigenskin_scenes import limb
 from tests.blender.snapshots import artists_keys, snapshot
-
-
-@pytest.fixture
-def rigged():
-    """The limb, its armature and its joints."""
-    ob, rig = limb()
-    return ob, rig, read_rig(bpy.context, ob)[1]
 
 
 def test_shape_keys_of_a_deleted_record_removed_by_hand(rigged):

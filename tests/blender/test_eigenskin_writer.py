@@ -9,22 +9,13 @@ import pytest
 
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.core.deform import skin_frame
-from skinning_tools.features.eigenskin.examples import read_rig
 from skinning_tools.features.eigenskin.record import eigenskin_record
 from skinning_tools.features.eigenskin.writer import remove_eigenskin, write_eigenskin
 from tests.blender import eigenskin_models as models
 from tests.blender import refusals, scenes
 from tests.blender.eigenskin_models import any_model, weights_of
-from tests.blender.eigenskin_scenes import limb, pose
+from tests.blender.eigenskin_scenes import pose
 from tests.blender.snapshots import artists_keys, snapshot
-
-
-@pytest.fixture
-def rigged():
-    """The limb, its armature and its joints."""
-    ob, rig = limb()
-    return ob, rig, read_rig(bpy.context, ob)[1]
-
 
 # Writing
 

@@ -23,11 +23,6 @@ pytestmark = pytest.mark.usefixtures("extension")
 BLUE, ORANGE = (100, 160, 240), (240, 140, 80)
 
 
-@pytest.fixture
-def scene():
-    return moving_meshes.fresh_scene()
-
-
 def convert(**given):
     return bpy.ops.skinning.convert_animation(**{"bone_count": 3, "iterations": 5} | given)
 

@@ -15,18 +15,13 @@ from skinning_tools.features.shape_keys.faces import face_of
 from tests.blender import command_runs, moving_meshes, panel_recorder, refusals, scenes
 from tests.blender.shape_key_scenes import NAMES, played, turn, with_eye, with_teeth, world
 
-pytestmark = pytest.mark.usefixtures("extension")
+pytestmark = pytest.mark.usefixtures("extension", "scene")
 
 SETTINGS = {"selected_objects": True, "bone_count": 8, "max_influences": 3, "quality": "DRAFT"}
 convert = partial(refusals.finished, "convert_shape_keys", **SETTINGS)
 refused = partial(refusals.refused, "convert_shape_keys", **SETTINGS)
 # Of what the keys move, up to 0.4, on a body of scale 2.
 CLOSE, ROUNDING = 0.03, 2e-5
-
-
-@pytest.fixture(autouse=True)
-def empty():
-    moving_meshes.fresh_scene()
 
 
 def assert_same_in_the_world(slider: str = "", close: float = ROUNDING, names: tuple = ()) -> None:

@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 
 from tests.blender import scenes
-from tests.blender.eigenskin_scenes import limb, link_limb, pose, posed_limb
+from tests.blender.eigenskin_scenes import limb, link_limb, pose
 from tests.blender.fit_scenes import place, positions, refused, start
 
 pytestmark = pytest.mark.usefixtures("extension")
-
-
-@pytest.fixture
-def bent():
-    """The limb with both joints turned, its mesh active."""
-    return posed_limb([("lower", "X", 70), ("upper", "Z", 40)])
 
 
 def test_rest_pose_is_refused():

@@ -9,16 +9,10 @@ import pytest
 
 from skinning_tools.features.fit import posed_copies
 from tests.blender import scenes
-from tests.blender.eigenskin_scenes import pose, posed_limb
+from tests.blender.eigenskin_scenes import pose
 from tests.blender.fit_scenes import CHOSEN, fit, move_to, refused, start, state, with_other_weights
 
 pytestmark = pytest.mark.usefixtures("extension")
-
-
-@pytest.fixture
-def bent():
-    """The limb with both joints turned, its mesh active."""
-    return posed_limb([("lower", "X", 70), ("upper", "Z", 40)])
 
 
 def test_copy_is_where_the_mesh_is_and_starting_and_cancelling_leave_nothing(bent):

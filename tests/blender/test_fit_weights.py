@@ -10,7 +10,7 @@ from skinning_tools.blender.bone_weights import read_bone_weights
 from skinning_tools.blender.skin_reader import bone_matrices, read_skin
 from skinning_tools.features.fit import posed_copies
 from tests.blender import scenes
-from tests.blender.eigenskin_scenes import pose, posed_limb
+from tests.blender.eigenskin_scenes import pose
 from tests.blender.fit_scenes import (
     CHOSEN,
     fit,
@@ -26,12 +26,6 @@ from tests.blender.fit_scenes import (
 from tests.blender.skinned_meshes import rigged_tube
 
 pytestmark = pytest.mark.usefixtures("extension")
-
-
-@pytest.fixture
-def bent():
-    """The limb with both joints turned, its mesh active."""
-    return posed_limb([("lower", "X", 70), ("upper", "Z", 40)])
 
 
 def known_weights_come_back(ob) -> None:

@@ -12,10 +12,7 @@ from skinning_tools.core.deform.surface import normal_errors
 from skinning_tools.core.errors import BadScene
 from tests.blender import rig_samples, scenes
 
-
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def with_frames(source, frames):

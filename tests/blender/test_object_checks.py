@@ -8,10 +8,7 @@ from skinning_tools.blender.object_checks import check_object
 from skinning_tools.core.errors import BadScene
 from tests.blender import refusals, scenes
 
-
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def refused(object, *parts: str) -> None:

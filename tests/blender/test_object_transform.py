@@ -13,9 +13,7 @@ from tests.blender import rig_samples, scenes
 FRAMES = 6
 
 
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def moving(object, seed=0, paths=("location", "rotation_euler", "scale")):

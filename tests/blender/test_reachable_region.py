@@ -15,7 +15,7 @@ from skinning_tools.features.fit.reachable_region import read_region
 from skinning_tools.features.fit.settings import FitSettings
 from skinning_tools.ui import drawn_view
 from tests.blender import scenes
-from tests.blender.eigenskin_scenes import pose, posed_limb
+from tests.blender.eigenskin_scenes import pose
 from tests.blender.fit_scenes import (
     NAMES,
     local,
@@ -25,12 +25,6 @@ from tests.blender.fit_scenes import (
 )
 
 pytestmark = pytest.mark.usefixtures("extension")
-
-
-@pytest.fixture
-def bent():
-    """The limb with both joints turned, its mesh active."""
-    return posed_limb([("lower", "X", 70), ("upper", "Z", 40)])
 
 
 def select_only(copy, index: int) -> None:

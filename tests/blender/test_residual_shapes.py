@@ -21,11 +21,6 @@ FRAMES = range(1, 9)
 NAMES = ["Residual 1", "Residual 2", "Residual 3"]
 
 
-@pytest.fixture
-def scene():
-    return moving_meshes.fresh_scene()
-
-
 def convert(**given):
     return bpy.ops.skinning.convert_animation(**{"bone_count": 4, "iterations": 5} | given)
 

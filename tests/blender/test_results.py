@@ -15,11 +15,6 @@ from tests.blender import moving_meshes, refusals, scenes, several_scenes
 pytestmark = pytest.mark.usefixtures("extension")
 
 
-@pytest.fixture
-def scene():
-    return moving_meshes.fresh_scene()
-
-
 def convert(**given):
     return bpy.ops.skinning.convert_animation(**{"bone_count": 4, "iterations": 3} | given)
 

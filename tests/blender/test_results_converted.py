@@ -13,11 +13,6 @@ from tests.blender import command_runs, moving_meshes, panel_recorder, refusals,
 pytestmark = pytest.mark.usefixtures("extension")
 
 
-@pytest.fixture
-def scene():
-    return moving_meshes.fresh_scene()
-
-
 def convert(**given):
     return bpy.ops.skinning.convert_animation(**{"bone_count": 4, "iterations": 3} | given)
 

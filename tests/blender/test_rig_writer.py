@@ -11,10 +11,7 @@ from skinning_tools.features.convert import rig_bones, rig_writer
 from skinning_tools.features.convert.rig_writer import write_error_attribute
 from tests.blender import binding_scenes, rig_samples, scenes
 
-
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def positions_at(object, frame, subframe=0.0):

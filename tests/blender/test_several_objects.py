@@ -24,11 +24,6 @@ pytestmark = pytest.mark.usefixtures("extension")
 KINDS = ("AFFINE", "SCALED", "RIGID")
 
 
-@pytest.fixture
-def scene():
-    return moving_meshes.fresh_scene()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_plays_where_its_source_is(scene, kind):
     sources = character()

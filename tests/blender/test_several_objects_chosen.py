@@ -20,11 +20,6 @@ from tests.blender.several_scenes import FRAMES, add, character, convert, measur
 pytestmark = pytest.mark.usefixtures("extension")
 
 
-@pytest.fixture
-def scene():
-    return moving_meshes.fresh_scene()
-
-
 refused = partial(refusals.refused, convert)
 
 

@@ -14,9 +14,7 @@ BULK = "Shape keys"
 EVALUATED = "Evaluated mesh"
 
 
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def check_against_blender(object, method, moves=True):

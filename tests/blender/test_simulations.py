@@ -10,10 +10,7 @@ from skinning_tools.blender.animation.simulations import simulation_start
 from skinning_tools.blender.animation.used_data import dependencies
 from tests.blender import scenes
 
-
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def read(object, *frame_range):

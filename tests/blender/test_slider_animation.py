@@ -10,18 +10,13 @@ import pytest
 from skinning_tools.blender import background
 from skinning_tools.blender.actions import existing_curves, property_path, value_path
 from skinning_tools.features.shape_keys.conversion import convert_shape_keys
-from tests.blender import moving_meshes, refusals, scenes
+from tests.blender import refusals, scenes
 from tests.blender.shape_key_scenes import NAMES, face, on_body
 
-pytestmark = pytest.mark.usefixtures("extension")
+pytestmark = pytest.mark.usefixtures("extension", "scene")
 
 convert = partial(refusals.finished, "convert_shape_keys", bone_count=3, max_influences=2)
 FRAMES = range(1, 21)
-
-
-@pytest.fixture(autouse=True)
-def empty():
-    moving_meshes.fresh_scene()
 
 
 def keyed(ob, name: str = NAMES[0], values=(0.0, 1.0, 0.3)) -> bpy.types.FCurve:

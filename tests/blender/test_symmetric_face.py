@@ -8,18 +8,13 @@ import numpy as np
 import pytest
 
 from skinning_tools.blender.vertex_groups import read_weights
-from tests.blender import moving_meshes, refusals, scenes
+from tests.blender import refusals, scenes
 from tests.blender.shape_key_scenes import SIZE, sheet
 
-pytestmark = pytest.mark.usefixtures("extension")
+pytestmark = pytest.mark.usefixtures("extension", "scene")
 
 convert = partial(refusals.finished, "convert_shape_keys", bone_count=6, max_influences=3)
 MIRROR = np.array([-1.0, 1.0, 1.0, 1.0])
-
-
-@pytest.fixture(autouse=True)
-def empty():
-    moving_meshes.fresh_scene()
 
 
 def symmetric_face() -> None:

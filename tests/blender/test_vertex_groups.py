@@ -8,10 +8,7 @@ from skinning_tools.blender.vertex_groups import read_weights, write_weights
 from skinning_tools.core.errors import BadWeights
 from tests.blender import scenes
 
-
-@pytest.fixture(autouse=True)
-def _empty():
-    scenes.empty_scene()
+pytestmark = pytest.mark.usefixtures("empty")
 
 
 def points(count):
