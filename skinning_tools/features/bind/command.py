@@ -9,6 +9,7 @@ import bpy
 
 from ...blender.control_points import HOOKED_TYPES, SKIN_TYPES
 from ...blender.preconditions import check_type, find_object
+from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import UsageError
 from .bind import Bound, bind
@@ -18,13 +19,7 @@ from .targets import Targets, armature_for
 
 
 def _add_objects(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--object",
-        metavar="NAME",
-        required=True,
-        action="append",
-        help="a mesh or lattice, or with RIGID a curve or surface; may be repeated",
-    )
+    arguments.add_objects(command, "a mesh or lattice, or with RIGID a curve or surface; may be repeated")
     command.add_argument(
         "--armature", metavar="NAME", help="the armature object (default: the mesh's own, or the only one in the scene)"
     )

@@ -3,6 +3,7 @@
 
 import argparse
 
+from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import find_objects
 from .conversion import convert_named
@@ -10,13 +11,10 @@ from .settings import ShapeKeySettings
 
 
 def _add_object(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--object",
-        metavar="NAME",
-        required=True,
-        action="append",
-        help="the mesh object that has the shape keys, or a pattern such as 'Head*'; if repeated, or if a pattern "
-        "matches several: convert all to one armature, with the sliders of all",
+    arguments.add_objects(
+        command,
+        "the mesh object that has the shape keys, or a pattern such as 'Head*'; if repeated, or if a pattern matches "
+        "several: convert all to one armature, with the sliders of all",
     )
 
 

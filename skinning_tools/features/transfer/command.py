@@ -8,6 +8,7 @@ from typing import Any
 import bpy
 
 from ...blender.preconditions import find_object
+from ...ui.command_line import arguments
 from ...ui.command_line.command import Command, goes_with
 from ...ui.command_line.common import UsageError, find_objects
 from .settings import TransferSettings
@@ -16,13 +17,7 @@ from .transfer import Transfers, transfer
 
 
 def _add_objects(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--object",
-        metavar="NAME",
-        required=True,
-        action="append",
-        help="a mesh object that gets weights, or a pattern for several; may be repeated",
-    )
+    arguments.add_objects(command, "a mesh object that gets weights, or a pattern for several; may be repeated")
 
 
 def _check(options: argparse.Namespace) -> None:

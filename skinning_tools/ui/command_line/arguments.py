@@ -145,14 +145,12 @@ def add_skinned_object(command: argparse.ArgumentParser) -> None:
     command.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
 
 
+def add_objects(command: argparse.ArgumentParser, help: str) -> None:
+    command.add_argument("--object", metavar="NAME", required=True, action="append", help=help)
+
+
 def add_skinned_objects(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--object",
-        metavar="NAME",
-        required=True,
-        action="append",
-        help="a mesh object that an armature deforms, or a pattern for several; may be repeated",
-    )
+    add_objects(command, "a mesh object that an armature deforms, or a pattern for several; may be repeated")
 
 
 def add_rig_object(command: argparse.ArgumentParser) -> None:
