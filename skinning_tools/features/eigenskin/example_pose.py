@@ -151,10 +151,10 @@ def _matrix_by_parents(
             f'The example "{item.name}" does not know the bone "{name}", which was added, renamed or given weights '
             "since, nor a parent of it. Undo that change, or add the example again"
         )
-    to_mesh = np.array(item.mesh.matrix_world.inverted() @ armature.matrix_world, dtype=np.float64)
+    from_armature = to_mesh(item.mesh, armature)
     matrix = np.vstack([pose.matrices[pose.bones.index(ancestor.name)], (0, 0, 0, 1)])
     for bone in reversed(chain):
-        rest = to_mesh @ np.array(bone.matrix_local, dtype=np.float64)
+        rest = from_armature @ np.array(bone.matrix_local, dtype=np.float64)
         matrix = matrix @ rest @ _channel(pose, bone.name) @ np.linalg.inv(rest)
     return matrix[:3]
 
