@@ -29,6 +29,8 @@ _CENTER_TOLERANCE = 1e-7
 # Vertices closer than this share of the mirror tolerance are at one place.
 _COINCIDENT = 1e-3
 
+_FLIP = np.array([-1.0, 1.0, 1.0])
+
 
 def bake_rotation_centers(
     rest: np.ndarray,
@@ -132,8 +134,8 @@ def fingerprint(rest: np.ndarray, triangles: np.ndarray, bones: np.ndarray, weig
     return digest.hexdigest()
 
 
-def mirror_pairs(rest: np.ndarray, axis: int = 0, tolerance: float = 1e-4) -> np.ndarray:
-    """(N,) int: for each vertex the vertex at its mirror image, itself on the mirror plane, −1 where there is none.
+def mirror_pairs(rest: np.ndarray, tolerance: float = 1e-4) -> np.ndarray:
+    """(N,) int: for each vertex the vertex at its mirror image in X, itself on the mirror plane, −1 where none is.
 
     tolerance: the largest distance from the image, as a share of the bounding box's diagonal. Pairs are mutual, except
     for vertices at one place, as on a split seam: all of them have a partner at the image of that place.
@@ -142,11 +144,10 @@ def mirror_pairs(rest: np.ndarray, axis: int = 0, tolerance: float = 1e-4) -> np
     limit = tolerance * diagonal(rest)
     place = weld(rest, _COINCIDENT * limit)
     points = rest[np.unique(place, return_index=True)[1]]
-    image = points * np.where(np.arange(3) == axis, -1.0, 1.0)
-    distances, nearest = cKDTree(points).query(image)
+    distances, nearest = cKDTree(points).query(points * _FLIP)
     places = np.arange(len(points))
     # A place on the plane is its own image, whichever nearby place the search has found.
-    nearest = np.where(np.abs(points[:, axis]) <= 0.5 * limit, places, nearest)
+    nearest = np.where(np.abs(points[:, 0]) <= 0.5 * limit, places, nearest)
     nearest = np.where((distances <= limit) & (nearest[nearest] == places), nearest, -1)
     # Vertices by their places: the first at one place belongs to the first at the other, and so on.
     order = np.argsort(place, kind="stable")
@@ -158,18 +159,15 @@ def mirror_pairs(rest: np.ndarray, axis: int = 0, tolerance: float = 1e-4) -> np
     return np.where(partner >= 0, order[starts[partner] + rank % counts[partner]], -1)
 
 
-def symmetrized(
-    centers: np.ndarray, valid: np.ndarray, mirrored: np.ndarray, axis: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
+def symmetrized(centers: np.ndarray, valid: np.ndarray, mirrored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Symmetric centers: each is the mean of the vertex's own and its partner's mirrored center.
 
     mirrored (N,): from ``mirror_pairs``. A vertex without a center takes its partner's mirrored center; a vertex
     without a partner keeps its own. The arguments do not change.
     """
-    flip = np.where(np.arange(3) == axis, -1.0, 1.0)
     paired = np.asarray(mirrored) >= 0
     partners = np.where(paired, mirrored, np.arange(len(centers)))
-    images = np.asarray(centers, dtype=np.float64)[partners] * flip
+    images = np.asarray(centers, dtype=np.float64)[partners] * _FLIP
     theirs = paired & valid[partners]
     result = np.array(centers, dtype=np.float32)
     both, only_theirs = valid & theirs, ~valid & theirs

@@ -37,6 +37,8 @@ _NOISE = 1e-6
 # A selection of bones that stays closer to the previous weights may lie farther from the target by this share.
 _SAME = 1e-5
 _LEAST_SHARE = 1e-9  # a weight below this is rounding
+# A hull thinner than this share of its extent counts as flat.
+_THIN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +98,12 @@ def fit_weights(
     return WeightFit(bones, weights, positions, np.linalg.norm(positions - targets, axis=-1))
 
 
-def reachable_hull(predictions: np.ndarray, tolerance: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
+def reachable_hull(predictions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The positions that a vertex can reach in a pose: corners (C, 3), and edges (E, 2), pairs of corners, of a convex
     hull.
 
     predictions (M, 3): where each of its bones alone would put it (``bone_predictions``). Edges run between corners,
-    not across flat sides. Predictions in a plane give its outline, in a line one edge, at one place none. A hull
-    thinner than ``tolerance`` times its extent counts as flat.
+    not across flat sides. Predictions in a plane give its outline, in a line one edge, at one place none.
     """
     points = np.asarray(predictions, dtype=np.float64).reshape(-1, 3)
     if len(points) == 0:
@@ -111,7 +112,7 @@ def reachable_hull(predictions: np.ndarray, tolerance: float = 1e-6) -> tuple[np
     size = np.abs(points).max() + np.abs(offsets).max()
     # Coordinates along the principal axes, each stretched to one: the hull has the same corners and edges.
     values, axes = np.linalg.svd(offsets, full_matrices=False)[1:]
-    flat = max(values[0] * tolerance, size * 1e-12)
+    flat = max(values[0] * _THIN, size * 1e-12)
     dimension = int(np.count_nonzero(values > flat))
     along = offsets @ axes[:dimension].T / values[:dimension]
     if dimension == 0:
@@ -123,7 +124,7 @@ def reachable_hull(predictions: np.ndarray, tolerance: float = 1e-6) -> tuple[np
         pairs = hull.simplices
     else:
         # The edge across from a corner is one of the hull where its two faces are not in one plane.
-        bent = np.abs(hull.equations[:, None] - hull.equations[hull.neighbors]).max(axis=-1) > tolerance
+        bent = np.abs(hull.equations[:, None] - hull.equations[hull.neighbors]).max(axis=-1) > _THIN
         across = ((1, 2), (0, 2), (0, 1))
         pairs = np.concatenate([hull.simplices[bent[:, k]][:, ends] for k, ends in enumerate(across)])
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)

@@ -65,15 +65,15 @@ class Segments:
 
 
 def segments_of(
-    body: Body, skeleton: Skeleton, *, repair: bool = True, all_bones: bool = False, among: np.ndarray | None = None
+    body: Body, skeleton: Skeleton, *, all_bones: bool = False, among: np.ndarray | None = None
 ) -> Segments:
     """What of a skeleton counts for a body, all meshes of a character together.
 
-    repair: tails that mean nothing are put where the body has them. all_bones: those that stand for nothing count, too.
-    among (P,) bool: the bones that may count, at least one; all by default.
+    Tails that mean nothing are put where the body has them. all_bones: those that stand for nothing count, too. among
+    (P,) bool: the bones that may count, at least one; all by default.
     """
     solid = Solid(body)
-    trust = not repair or trusted(skeleton, body.diagonal)
+    trust = trusted(skeleton, body.diagonal)
     if not trust:
         skeleton = repaired(skeleton, solid, body.diagonal)
     keep = np.ones(len(skeleton), dtype=bool) if all_bones else standing(skeleton, solid, body.diagonal, trust)

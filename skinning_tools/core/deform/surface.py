@@ -77,14 +77,11 @@ def dominant_transforms(bones: np.ndarray, weights: np.ndarray, matrices: np.nda
     return transforms
 
 
-def vertex_normals(
-    points: np.ndarray, triangles: np.ndarray, fallback: np.ndarray | None = None, by_angle: bool = True
-) -> np.ndarray:
+def vertex_normals(points: np.ndarray, triangles: np.ndarray, by_angle: bool = True) -> np.ndarray:
     """Unit normals (N, 3) of a deformed mesh from its faces, weighted by the angle at the vertex, as Blender does; or,
     not ``by_angle``, the plain mean of Kavan et al. 2010, section 5.
 
-    points (N, 3), triangles (T, 3). Vertices without faces, or whose faces have no area or cancel, take ``fallback``
-    (N, 3): their skinned normals; zero where none is given.
+    points (N, 3), triangles (T, 3). Zero at vertices without faces, or whose faces have no area or cancel.
     """
     points = np.asarray(points, dtype=np.float64)
     corners = points[triangles]
@@ -98,8 +95,7 @@ def vertex_normals(
     totals = np.stack(
         [np.bincount(indices, contributions[..., axis].ravel(), minlength=len(points)) for axis in range(3)], axis=-1
     )
-    missing = np.zeros_like(totals) if fallback is None else unit(fallback)
-    return np.where(_length(totals) > _VANISHED, unit(totals), missing)
+    return np.where(_length(totals) > _VANISHED, unit(totals), 0.0)
 
 
 def normal_errors(actual: np.ndarray, expected: np.ndarray, triangles: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from ..deform import transformed_normals, vertex_transforms
+from ..deform import skin_frame
 from .types import BadExamples, Examples, Rig
 
 _FLIP = np.array([-1.0, 1.0, 1.0])
@@ -16,16 +16,15 @@ def mirrored_examples(
     mirror_joint: np.ndarray,
     mirror_bone: np.ndarray,
     vertex_pairs: np.ndarray,
-    rest_surface_normals: np.ndarray | None = None,
 ) -> Examples:
-    """The same examples with left and right exchanged, with the same names.
+    """The same examples with left and right exchanged, with the same names, but without normals.
 
     rest_frames (J, 3, 3): the axes of each joint's bone at rest in the mesh's space, as columns; any two may be
     oriented as they like. mirror_joint (J,), mirror_bone (P,), vertex_pairs (N,): the partner of each on the other
     side, itself in the middle, −1 without one; partners are mutual (core.rotation_centers.mirror_pairs). A joint
     without a partner is in its rest pose, its bone follows the next one up the hierarchy that has a partner, and a
-    vertex without one is not corrected: it has the shape of linear blending; with normals it needs
-    ``rest_surface_normals`` (N, 3). Raises BadExamples where partners are not mutual.
+    vertex without one is not corrected: it has the shape of linear blending. Raises BadExamples where partners are not
+    mutual.
     """
     joint_from, bone_from, vertex_from = (
         _checked(partners, count, what)
@@ -38,18 +37,9 @@ def mirrored_examples(
     matrices = _mirrored_matrices(examples.matrices, rig, bone_from)
     alone = np.flatnonzero(vertex_from < 0)
     shapes = np.asarray(examples.shapes)[:, vertex_from] * _FLIP.astype(np.asarray(examples.shapes).dtype)
-    normals = None
-    if examples.normals is not None:
-        normals = np.asarray(examples.normals)[:, vertex_from] * _FLIP.astype(np.asarray(examples.normals).dtype)
     for index in range(len(shapes) if len(alone) else 0):
-        transforms = vertex_transforms(rig.rest[alone], rig.bones[alone], rig.weights[alone], matrices[index])
-        shapes[index, alone] = np.einsum("nij,nj->ni", transforms[..., :3], rig.rest[alone]) + transforms[..., 3]
-        if normals is not None:
-            assert rest_surface_normals is not None
-            normals[index, alone] = transformed_normals(rest_surface_normals[alone], transforms)
-    return Examples(
-        examples.names, _mirrored_rotations(examples.rotations, rest_frames, joint_from), matrices, shapes, normals
-    )
+        shapes[index, alone] = skin_frame(rig.rest[alone], rig.bones[alone], rig.weights[alone], matrices[index])
+    return Examples(examples.names, _mirrored_rotations(examples.rotations, rest_frames, joint_from), matrices, shapes)
 
 
 def _mirrored_rotations(rotations: np.ndarray, frames: np.ndarray, partner: np.ndarray) -> np.ndarray:

@@ -58,15 +58,13 @@ def candidate_pairs(moving: np.ndarray) -> list[tuple[int, int]]:
 class PairTrial:
     """What a pair of joints can explain of the residuals (E, N, …) of examples that pose both.
 
-    centers (M, 2) and features (E, M) there; solver (M, E) takes residuals to the weights of the features; predictor
-    (E, E) takes them to what the other examples predict at each; energy: how much the pair, weighted by its mask,
-    lowers the residuals' sum of squares.
+    centers (M, 2) and features (E, M) there; solver (M, E) takes residuals to the weights of the features; energy: how
+    much the pair, weighted by its mask, lowers the residuals' sum of squares.
     """
 
     centers: np.ndarray
     features: np.ndarray
     solver: np.ndarray
-    predictor: np.ndarray
     energy: float
 
     def explained(self, residuals: np.ndarray) -> np.ndarray:
@@ -97,7 +95,7 @@ def pair_trial(
     for solver, smoother, others in _fits(first, second, centers, features):
         error = -_explained(others, *grams)
         if chosen is None or error < lowest - _LESS_CLOSELY * np.trace(grams[0]):
-            chosen, lowest = PairTrial(centers, features, solver, others, _explained(smoother, *grams)), error
+            chosen, lowest = PairTrial(centers, features, solver, _explained(smoother, *grams)), error
     assert chosen is not None
     return chosen
 

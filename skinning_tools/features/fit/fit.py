@@ -133,7 +133,7 @@ def fit(
     )
     write_bone_weights(original, before, result.bones, result.weights, chosen)
     original.data.update()
-    notes = _after_writing(context, original, wanted, settings, left_alone)
+    notes = _after_writing(original, wanted, left_alone)
     residuals = _residuals(original, before.names, chosen, matrices, rest, targets)
     _store_errors(original, chosen, residuals)
     if copies and not settings.keep_copies:
@@ -292,13 +292,7 @@ def _check_spread(
         )
 
 
-def _after_writing(
-    context: bpy.types.Context,
-    original: bpy.types.Object,
-    wanted: list[Wanted],
-    settings: FitSettings,
-    left_alone: np.ndarray,
-) -> tuple[str, ...]:
+def _after_writing(original: bpy.types.Object, wanted: list[Wanted], left_alone: np.ndarray) -> tuple[str, ...]:
     """Apply the changes that go with the new weights; returns notes for the user."""
     notes = []
     for name in {each.key for each in wanted} - {""}:

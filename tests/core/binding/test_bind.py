@@ -7,7 +7,8 @@ from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.binding import solid
 from skinning_tools.core.binding.bind import METHODS, bind
-from skinning_tools.core.binding.segments import segments_of
+from skinning_tools.core.binding.segments import Segments
+from skinning_tools.core.binding.solid import Solid
 from skinning_tools.core.binding.types import Body, Skeleton
 from skinning_tools.core.errors import BadMesh, BadSettings, Cancelled
 
@@ -35,7 +36,7 @@ def many_bones(count):
 
 def as_given(body, skeleton):
     """All bones count, their tails as they are."""
-    return segments_of(body, skeleton, repair=False, all_bones=True)
+    return Segments(skeleton, np.arange(len(skeleton)), Solid(body), np.ones(len(skeleton)))
 
 
 def with_bones(skeleton, *more):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from skinning_tools.core.deform import skin_frame, transformed_normals, vertex_transforms
+from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.eigenskin import BadExamples, Rig, mirrored_examples
 from skinning_tools.core.rotation_centers import mirror_pairs
 
@@ -49,8 +49,8 @@ def test_twice_is_the_identity(seed):
     posed, pairs, _ = figure(seed)
     random = np.random.default_rng(seed)
     examples = posed.examples(random_poses(seed))
-    shapes, normals = random.normal(size=(2, *examples.shapes.shape)).astype(np.float32)
-    examples = replace(examples, shapes=shapes, normals=normals)
+    shapes = random.normal(size=examples.shapes.shape).astype(np.float32)
+    examples = replace(examples, shapes=shapes)
     there = mirrored_examples(examples, posed.rig, posed.frames, PARTNERS, PARTNERS, pairs)
     back = mirrored_examples(there, posed.rig, posed.frames, PARTNERS, PARTNERS, pairs)
     assert there.names == back.names == examples.names
@@ -58,7 +58,6 @@ def test_twice_is_the_identity(seed):
     same_rotations(back.rotations, examples.rotations)
     np.testing.assert_allclose(back.matrices, examples.matrices, atol=1e-12)
     np.testing.assert_array_equal(back.shapes, shapes)
-    np.testing.assert_array_equal(back.normals, normals)
 
 
 @given(st.integers(0, 10_000))
@@ -89,25 +88,6 @@ def test_a_left_arm_becomes_the_right_one():
     np.testing.assert_allclose(found.shapes, right.shapes, atol=1e-9)
 
 
-def test_normals_point_out_on_the_other_side_too():
-    posed, pairs, _ = figure(1)
-    rig = posed.rig
-    surface = np.where(np.arange(len(rig.rest))[:, None] % 2, rig.rest, 1.0)
-    surface = surface / np.linalg.norm(surface, axis=1, keepdims=True)
-    surface = 0.5 * (surface + surface[pairs] * FLIP)
-    examples = posed.examples(random_poses(2))
-    normals = np.array(
-        [
-            transformed_normals(surface, vertex_transforms(rig.rest, rig.bones, rig.weights, moved))
-            for moved in examples.matrices
-        ]
-    )
-    there = mirrored_examples(replace(examples, normals=normals), rig, posed.frames, PARTNERS, PARTNERS, pairs)
-    for moved, found in zip(there.matrices, there.normals, strict=True):
-        expected = transformed_normals(surface, vertex_transforms(rig.rest, rig.bones, rig.weights, moved))
-        np.testing.assert_allclose(found, expected, atol=1e-9)
-
-
 def test_without_a_partner():
     """A bone on one side only is at rest and goes along; a vertex on one side only is not corrected."""
     posed, pairs, _ = figure(4)
@@ -115,11 +95,9 @@ def test_without_a_partner():
     alone = np.array([0, 3, -1, 1, -1])
     pairs = np.where(np.arange(len(pairs)) % 7 == 0, -1, pairs)
     pairs = np.where(pairs[pairs] == np.arange(len(pairs)), pairs, -1)
-    surface = np.tile([0.0, 0, 1], (len(rig.rest), 1))
     poses = random_poses(6, names=("hips", "arm.L", "arm.R"))
     examples = posed.examples(poses)
-    examples = replace(examples, normals=np.zeros_like(examples.shapes) + surface)
-    there = mirrored_examples(examples, rig, posed.frames, alone, alone, pairs, surface)
+    there = mirrored_examples(examples, rig, posed.frames, alone, alone, pairs)
     whole = mirrored_examples(examples, rig, posed.frames, PARTNERS, PARTNERS, mirror_pairs(rig.rest))
     # As the outer bones are at rest, nothing else changes.
     same_rotations(there.rotations, whole.rotations)
@@ -130,8 +108,6 @@ def test_without_a_partner():
     for row, moved in enumerate(there.matrices):
         plain = skin_frame(rig.rest, rig.bones, rig.weights, moved)
         np.testing.assert_allclose(there.shapes[row, ~paired], plain[~paired], atol=1e-12)
-        normals = transformed_normals(surface, vertex_transforms(rig.rest, rig.bones, rig.weights, moved))
-        np.testing.assert_allclose(there.normals[row, ~paired], normals[~paired], atol=1e-12)
     posed_alone = posed.examples([{"fore.L": [0, 1, 0]}])
     at_rest = mirrored_examples(posed_alone, rig, posed.frames, alone, alone, pairs)
     same_rotations(at_rest.rotations, posed.examples([{}]).rotations)
