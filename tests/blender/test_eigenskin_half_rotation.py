@@ -51,7 +51,7 @@ def left_over(ob, rig, targets) -> float:
 def test_fewer_shape_keys_do(limb):
     ob, rig = limb
     skin, joints = read_rig(bpy.context, ob)
-    targets = read_examples(ob, joints, rig).shapes
+    targets = read_examples(ob, joints).shapes
     plain = left_over(ob, rig, targets)
     build(components=2, half_rotation=False)
     without = left_over(ob, rig, targets)
@@ -99,7 +99,7 @@ def test_matrices_of_stored_examples_are_what_blender_shows(limb):
     build()
     skin, joints = read_rig(bpy.context, ob)
     assert joints.joint_names == ("root", "trunk", "upper", "lower")
-    examples = read_examples(ob, joints, rig)
+    examples = read_examples(ob, joints)
     for turn, rotations, matrices in zip(eigenskin_scenes.POSES, examples.rotations, examples.matrices, strict=True):
         eigenskin_scenes.pose(rig, [turn])
         shown = current_pose(skin, joints, bpy.context.evaluated_depsgraph_get())

@@ -128,7 +128,7 @@ def build(
     check_kept(mesh_object, half_rotation)
     chosen = checked_settings(**settings)
     skin, rig = read_rig(context, mesh_object)
-    examples = read_examples(mesh_object, rig, skin.armature, normals=normals)
+    examples = read_examples(mesh_object, rig, normals)
     painted, stretch = painted_masks(mesh_object), stretch_of(mesh_object)
     before = eigenskin_record(mesh_object)
     plan = plan_bones(mesh_object, skin, rig, examples.rotations) if half_rotation else None

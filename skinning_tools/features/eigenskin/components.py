@@ -84,7 +84,7 @@ def find_components(
     check_kept(mesh_object, half_rotation)
     chosen = checked_settings(**settings)
     skin, rig = read_rig(context, mesh_object)
-    examples = read_examples(mesh_object, rig, skin.armature)
+    examples = read_examples(mesh_object, rig)
     painted, stretch = painted_masks(mesh_object), stretch_of(mesh_object)
     plan = plan_bones(mesh_object, skin, rig, examples.rotations) if half_rotation else None
 

@@ -67,7 +67,7 @@ def estimate(
     check_estimable(context, active)
     mesh_object = character_of(context, active)
     skin, rig = read_rig(context, mesh_object)
-    examples = read_examples(mesh_object, rig, skin.armature)
+    examples = read_examples(mesh_object, rig)
     uids = _enabled(skin.armature, mesh_object)
     left_out = yield from background.run_in_worker(
         lambda progress: left_out_errors(rig, examples, radius, progress, basis_functions=basis_functions)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import bpy
 import numpy as np
 
+from ...blender.bodies import to_mesh
 from ...blender.preconditions import unmet
 from ...blender.skin_reader import Skin
 from ...blender.wording import counted
@@ -69,8 +70,7 @@ def mirror_examples(context: bpy.types.Context, active: bpy.types.Object | None,
 
     mesh_object = check_addable(context, active)
     skin, rig = read_rig(context, mesh_object)
-    armature = skin.armature
-    examples = read_examples(mesh_object, rig, armature)
+    examples = read_examples(mesh_object, rig)
     sides = np.array([side_of(name) for name in rig.joint_names])
     posed = is_turned(examples.rotations)
     left, right = (posed[:, sides == side].any(axis=1) for side in ("LEFT", "RIGHT"))
@@ -175,9 +175,9 @@ def _check_symmetric(skin: Skin, names: Sequence[str]) -> None:
     """Raise BadScene if a bone's rest position is not the mirror image of its counterpart's."""
     counterparts = _counterparts(names)
     paired = np.flatnonzero(counterparts >= 0)
-    to_mesh = np.array(skin.object.matrix_world.inverted() @ skin.armature.matrix_world)
     bones = [skin.armature.data.bones[name] for name in names]
-    ends = transform_points(np.array([[bone.head_local, bone.tail_local] for bone in bones]), to_mesh)
+    ends = np.array([[bone.head_local, bone.tail_local] for bone in bones])
+    ends = transform_points(ends, to_mesh(skin.object, skin.armature))
     strayed = np.abs(ends[counterparts[paired]] * (-1, 1, 1) - ends[paired]).max(axis=(1, 2))
     worst = paired[np.argmax(strayed)]
     if strayed.max() > _ASYMMETRY * diagonal(skin.rest):
@@ -191,9 +191,8 @@ def _rest_frames(skin: Skin, names: Sequence[str]) -> np.ndarray:
     """(J, 3, 3) the axes of bones at rest, in the mesh object's space, as columns."""
     from ...core.rotations import polar_decomposition
 
-    to_mesh = np.array(skin.object.matrix_world.inverted() @ skin.armature.matrix_world)[:3, :3]
     frames = np.array([np.array(skin.armature.data.bones[name].matrix_local)[:3, :3] for name in names])
-    return polar_decomposition(to_mesh @ frames)[0]
+    return polar_decomposition(to_mesh(skin.object, skin.armature)[:3, :3] @ frames)[0]
 
 
 def _mirrored_channels(skin: Skin, channels: dict[str, list[float]]) -> dict[str, list[float]]:

@@ -58,10 +58,8 @@ def other_meshes(view_layer: bpy.types.ViewLayer, mesh_object: bpy.types.Object)
     return [ob for ob in view_layer.objects.selected if ob.type == "MESH" and ob != mesh_object]
 
 
-def check_source(
-    context: bpy.types.Context, skin: Skin, source: bpy.types.Object, depsgraph: bpy.types.Depsgraph
-) -> None:
-    """Raise BadScene if the evaluated ``source`` cannot be the shape of the skin's mesh in the present pose."""
+def check_source(context: bpy.types.Context, skin: Skin, source: bpy.types.Object) -> None:
+    """Raise BadScene if ``source`` cannot be the shape of the skin's mesh in the present pose."""
     if source != skin.object:
         check_object(context, source)
         return

@@ -130,7 +130,7 @@ def add_example(
         shape = shape_of_key(skin, matrices, shape_key, frame)
     else:
         other = mesh_object if source == "EVALUATED" else other_mesh(context, skin, depsgraph)
-        check_source(context, skin, other, depsgraph)
+        check_source(context, skin, other)
         check_simulated(other, frame)
         omissions = Omissions(context, [other], [frame], [skin.armature], same_vertices=True)
         with uncorrected(context, mesh_object, other) as left_out:
@@ -166,7 +166,7 @@ def add_frames(
     depsgraph = context.evaluated_depsgraph_get()
     if source is None:
         source = other_mesh(context, skin, depsgraph) if other_meshes(view_layer, mesh_object) else mesh_object
-    check_source(context, skin, source, depsgraph)
+    check_source(context, skin, source)
     check_cache_content(source, depsgraph)
     check_simulated(source, numbers[-1])
     check_available(

@@ -4,8 +4,8 @@ examples.
 
 The armature lists its examples (``Object.skinning_eigenskin``). Their arrays are in a mesh data-block without faces,
 one per character, that no object shows: plain data that the file keeps with or without the extension. For the example
-``uid`` it has a point attribute of that name with the posed shape in the character's object space, optionally another
-one ``<uid> normal``, and a custom property of that name with the pose.
+``uid`` it has a point attribute of that name with the posed shape in the character's object space, and a custom
+property of that name with the pose.
 """
 
 import json
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ...core.eigenskin import Examples, Rig
 
 STORAGE_ENDING = "examples"
-_NORMAL_ENDING = " normal"
 
 
 def read_rig(context: bpy.types.Context, mesh_object: bpy.types.Object) -> "tuple[Skin, Rig]":
@@ -117,21 +116,18 @@ def store_example(
     matrices: np.ndarray,
     shape: np.ndarray,
     frame: int = 0,
-    normals: np.ndarray | None = None,
     channels: dict[str, list[float]] | None = None,
 ) -> SkinningEigenskinExample:
     """Add an example to the armature's list, make it the active one and return its item.
 
-    rotations (J, 4) and matrices (P, 3, 4) from ``current_pose``, shape (N, 3) and normals (N, 3) posed, in the mesh
-    object's space, channels from ``current_channels``. The name is made unique in the list. Do not keep items: Blender
+    rotations (J, 4) and matrices (P, 3, 4) from ``current_pose``, shape (N, 3) posed, in the mesh object's space,
+    channels from ``current_channels``. The name is made unique in the list. Do not keep items: Blender
     may move them when one is added.
     """
     group = skin.armature.skinning_eigenskin
     storage = _storage(skin)
     uid = uuid.uuid4().hex[:16]
-    for ending, vectors in (("", shape), (_NORMAL_ENDING, normals)):
-        if vectors is not None:
-            write_attribute(storage, uid + ending, "FLOAT_VECTOR", vectors)
+    write_attribute(storage, uid, "FLOAT_VECTOR", shape)
     storage[uid] = {
         "joints": json.dumps(joint_names(skin.armature, skin.bone_names)),
         "rotations": np.asarray(rotations, dtype=np.float64).ravel().tolist(),
@@ -169,7 +165,7 @@ def remove_example(armature: bpy.types.Object, index: int) -> None:
     group.active_index = max(0, min(group.active_index - (group.active_index > index), len(group.examples) - 1))
     if storage is None or storage.library is not None or _is_used(storage, uid):
         return
-    remove_attributes(storage, (uid, uid + _NORMAL_ENDING))
+    remove_attributes(storage, (uid,))
     storage.pop(uid, None)
     if not any(hasattr(value, "keys") and "rotations" in value for value in storage.values()):
         bpy.data.meshes.remove(storage)
@@ -215,44 +211,37 @@ def replace_examples(armature: bpy.types.Object, uids: dict[str, np.ndarray], na
     return tuple(item.name for item in made)
 
 
-def read_examples(
-    mesh_object: bpy.types.Object, rig: "Rig", armature: bpy.types.Object | None = None, normals: bool = False
-) -> "Examples":
+def read_examples(mesh_object: bpy.types.Object, rig: "Rig", normals: bool = False) -> "Examples":
     """The enabled examples of ``mesh_object``, for the joints and bones that ``rig`` has now.
 
-    A bone with newer weights follows its parent, with its stored rotation if known. normals: also read those of the
-    shapes, computed from their triangles if none were stored.
+    A bone with newer weights follows its parent, with its stored rotation if known. normals: also those of the shapes.
     Raises BadExamples if an example belongs to another mesh or other bones, or is damaged.
     """
     from ...core.deform import vertex_normals
     from ...core.eigenskin import Examples
 
-    armature = armature or armature_of(mesh_object)
+    armature = armature_of(mesh_object)
     items = [item for item in example_items(armature, mesh_object) if item.enabled]
     deforming, halves = bone_names(mesh_object, armature), half_bones(mesh_object, armature)
     count = len(items)
     rotations = np.empty((count, len(rig.joint_names), 4))
     matrices = np.empty((count, len(deforming), 3, 4))
     shapes = np.empty((count, *rig.rest.shape), np.float32)
-    directions = np.empty_like(shapes) if normals else None
-    triangles = mesh_triangles(mesh_object.data) if normals else None
     for row, item in enumerate(items):
         pose = stored_pose(item)
         check_posed_bones(item, pose, rig, armature)
         rotations[row], matrices[row] = for_bones(item, pose, rig.joint_names, deforming, armature, halves)
-        _read_vectors(item, mesh_object, item.uid, shapes[row])
-        if directions is None or triangles is None:
-            continue
-        if item.uid + _NORMAL_ENDING in item.storage.attributes:
-            _read_vectors(item, mesh_object, item.uid + _NORMAL_ENDING, directions[row])
-        else:
-            directions[row] = vertex_normals(shapes[row], triangles)
+        shapes[row] = _read_shape(item, mesh_object, len(rig.rest))
+    directions = None
+    if normals:
+        triangles = mesh_triangles(mesh_object.data)
+        directions = np.array([vertex_normals(shape, triangles) for shape in shapes], np.float32)
     return Examples(tuple(item.name for item in items), rotations, matrices, shapes, directions)
 
 
-def new_bones(mesh_object: bpy.types.Object, armature: bpy.types.Object | None = None) -> tuple[str, ...]:
+def new_bones(mesh_object: bpy.types.Object) -> tuple[str, ...]:
     """The deforming bones that an enabled example of the object does not have, so that they follow their parents."""
-    armature = armature or armature_of(mesh_object)
+    armature = armature_of(mesh_object)
     items = [item for item in example_items(armature, mesh_object) if item.enabled and is_stored(item)]
     known = [stored_pose(item).bones for item in items]
     halves = half_bones(mesh_object, armature)
@@ -271,16 +260,16 @@ def _storage(skin: Skin) -> bpy.types.Mesh:
     return storage
 
 
-def _read_vectors(item: SkinningEigenskinExample, mesh_object: bpy.types.Object, name: str, result: np.ndarray) -> None:
+def _read_shape(item: SkinningEigenskinExample, mesh_object: bpy.types.Object, count: int) -> np.ndarray:
     from ...core.eigenskin import BadExamples
 
-    vectors = read_attribute(item.storage, name)
-    if len(vectors) != len(result):
+    shape = read_attribute(item.storage, item.uid)
+    if len(shape) != count:
         raise BadExamples(
-            f'The example "{item.name}" has {len(vectors):,} vertices, but the {object_label(mesh_object)} has '
-            f"{len(result):,}. Disable or remove the example, or undo the change of the mesh"
+            f'The example "{item.name}" has {len(shape):,} vertices, but the {object_label(mesh_object)} has '
+            f"{count:,}. Disable or remove the example, or undo the change of the mesh"
         )
-    result[...] = vectors
+    return shape
 
 
 def _is_used(storage: bpy.types.Mesh, uid: str) -> bool:

@@ -77,7 +77,7 @@ def fit_to_examples(
             "vertex groups"
         )
     rig = replace(rig, bones=stored.bones, weights=stored.weights)
-    examples = read_examples(mesh_object, rig, skin.armature)
+    examples = read_examples(mesh_object, rig)
     weights, errors = yield from background.run_in_worker(
         lambda progress: corrected_weights(rig, examples, count, locked=stored.locked, progress=progress)
     )
