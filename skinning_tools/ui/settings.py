@@ -311,12 +311,20 @@ class Settings:
 
         This also sets the frame range, so that Adjust Last Operation shows and keeps it.
         """
+        for each, value in cls.unlike_stored(scene).items():
+            if not operator.properties.is_property_set(each):
+                setattr(operator, each, value)
         for each in cls.declared:
             place = cls.places.get(each)
             kept = attrgetter(place)(keeper or scene) if place else None
             of_scene = cls.frames and each in RANGE_NAMES and (kept is None or kept.use_scene_range)
             if (of_scene or kept is not None) and each not in but and not operator.properties.is_property_set(each):
                 setattr(operator, each, getattr(scene if of_scene else kept, each))
+
+    @classmethod
+    def unlike_stored(cls, scene: bpy.types.Scene) -> dict[str, Any]:
+        """For ``fill``: values that the scene stores by another name, or as another type."""
+        return {}
 
     @classmethod
     def of_operator(cls, operator: bpy.types.Operator) -> dict:

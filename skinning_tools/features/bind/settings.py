@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Settings of binding, kept with the scene."""
 
-from collections.abc import Iterable
-
 import bpy
 from bpy.props import PointerProperty
 
@@ -30,16 +28,8 @@ class ArmatureSettings(Settings, stored="skinning_bind"):
     )
 
     @classmethod
-    def fill(
-        cls,
-        operator: bpy.types.Operator,
-        scene: bpy.types.Scene,
-        keeper: bpy.types.ID | None = None,
-        but: Iterable[str] = (),
-    ) -> None:
-        if not operator.properties.is_property_set("armature"):
-            operator.armature = chosen_armature(scene)
-        super().fill(operator, scene, keeper, but)
+    def unlike_stored(cls, scene: bpy.types.Scene) -> dict[str, str]:
+        return {"armature": chosen_armature(scene)}
 
 
 class BindSettings(ArmatureSettings):
@@ -164,16 +154,8 @@ class VolumeSettings(ArmatureSettings):
     kind = _VOLUME_KIND
 
     @classmethod
-    def fill(
-        cls,
-        operator: bpy.types.Operator,
-        scene: bpy.types.Scene,
-        keeper: bpy.types.ID | None = None,
-        but: Iterable[str] = (),
-    ) -> None:
-        if not operator.properties.is_property_set("kind"):
-            operator.kind = scene.skinning_bind.volume_kind
-        super().fill(operator, scene, keeper, but)
+    def unlike_stored(cls, scene: bpy.types.Scene) -> dict[str, str]:
+        return super().unlike_stored(scene) | {"kind": scene.skinning_bind.volume_kind}
 
 
 def chosen_armature(scene: bpy.types.Scene) -> str:
