@@ -36,6 +36,26 @@ def rigged():
 
 
 @pytest.fixture
+def limb():
+    """The limb with examples, active, and its armature."""
+    import bpy
+
+    from tests.blender.eigenskin_scenes import limb_with_examples
+
+    ob, rig = limb_with_examples()
+    bpy.context.view_layer.objects.active = ob
+    return ob, rig
+
+
+@pytest.fixture
+def posed():
+    """The limb with its lower bone turned."""
+    from tests.blender.eigenskin_scenes import posed_limb
+
+    return posed_limb([("lower", "X", 70), ("upper", "Z", 20)])
+
+
+@pytest.fixture
 def bent():
     """The limb with both joints turned, its mesh active."""
     from tests.blender.eigenskin_scenes import posed_limb

@@ -7,16 +7,10 @@ import pytest
 
 from skinning_tools.features.eigenskin import example_sources
 from tests.blender import refusals, scenes
-from tests.blender.eigenskin_scenes import limb, limb_with_examples, pose, posed_limb
+from tests.blender.eigenskin_scenes import limb, limb_with_examples, pose
 from tests.blender.example_scenes import add, near, read, refused
 
 pytestmark = pytest.mark.usefixtures("extension")
-
-
-@pytest.fixture
-def posed():
-    """The limb with its lower bone turned."""
-    return posed_limb([("lower", "X", 70), ("upper", "Z", 20)])
 
 
 def no_armature(ob, rig):

@@ -21,11 +21,9 @@ pytestmark = pytest.mark.usefixtures("extension")
 
 
 @pytest.fixture
-def limb():
-    """The limb with examples, active, and its armature; nothing is shown afterwards."""
-    ob, rig = eigenskin_scenes.limb_with_examples()
-    bpy.context.view_layer.objects.active = ob
-    yield ob, rig
+def limb(limb):
+    """Nothing is shown afterwards."""
+    yield limb
     component_view.display.stop()
 
 

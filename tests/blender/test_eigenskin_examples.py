@@ -8,17 +8,11 @@ import pytest
 from skinning_tools.core.deform import skin_frame, vertex_normals
 from skinning_tools.features.eigenskin.examples import current_pose, read_examples, read_rig
 from tests.blender import scenes
-from tests.blender.eigenskin_scenes import limb, limb_with_examples, pose, posed_limb
+from tests.blender.eigenskin_scenes import limb, limb_with_examples, pose
 from tests.blender.example_scenes import add, examples_of, near, read
 from tests.blender.skinned_meshes import diagonal
 
 pytestmark = pytest.mark.usefixtures("extension")
-
-
-@pytest.fixture
-def posed():
-    """The limb with its lower bone turned."""
-    return posed_limb([("lower", "X", 70), ("upper", "Z", 20)])
 
 
 # Where shapes come from

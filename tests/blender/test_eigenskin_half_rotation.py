@@ -17,14 +17,6 @@ from tests.blender.snapshots import snapshot
 pytestmark = pytest.mark.usefixtures("extension")
 
 
-@pytest.fixture
-def limb():
-    """The limb with examples, active, and its armature."""
-    ob, rig = eigenskin_scenes.limb_with_examples()
-    bpy.context.view_layer.objects.active = ob
-    return ob, rig
-
-
 def build(**given):
     return bpy.ops.skinning.build_eigenskin(**{"half_rotation": True, **given})
 

@@ -8,16 +8,10 @@ import pytest
 import skinning_tools
 from skinning_tools.core.eigenskin import BadExamples
 from tests.blender import scenes
-from tests.blender.eigenskin_scenes import limb_with_examples, pose, posed_limb
+from tests.blender.eigenskin_scenes import limb_with_examples, pose
 from tests.blender.example_scenes import add, examples_of, near, read, refused
 
 pytestmark = pytest.mark.usefixtures("extension")
-
-
-@pytest.fixture
-def posed():
-    """The limb with its lower bone turned."""
-    return posed_limb([("lower", "X", 70), ("upper", "Z", 20)])
 
 
 def test_stored_examples_can_be_built(posed):
