@@ -51,7 +51,7 @@ class SKINNING_PT_fit_weights(SidebarPanel, bpy.types.Panel):
         column.prop(settings, "source")
         copies = copies_of(original, context.scene)
         _draw_source(column, context, settings, original, copies)
-        _draw_settings(column, settings, original)
+        _draw_settings(column, settings)
         if job is not None:
             draw_job(layout, job, SKINNING_PT_fit_weights)
             return
@@ -118,7 +118,7 @@ def _draw_source(
         draw_text(layout, context, "Pose the armature, then press Start and move vertices of the copy", "INFO")
 
 
-def _draw_settings(layout: bpy.types.UILayout, settings: SkinningWeightFit, original: bpy.types.Object) -> None:
+def _draw_settings(layout: bpy.types.UILayout, settings: SkinningWeightFit) -> None:
     column = layout.column()
     column.prop(settings, "candidates")
     column.prop(settings, "max_influences")
