@@ -258,8 +258,8 @@ def _reduced(
 def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Progress) -> Reduction:
     """Grow a random basis block by block until it captures A to half of ε², then cut it to principal directions.
 
-    Each block is sharpened by two power iterations. With many vertices the basis starts with that of a random few, which
-    mostly is enough. The random numbers are the same in every run.
+    Each block is sharpened by two power iterations. With many vertices the basis starts with that of a random few,
+    which mostly is enough. The random numbers are the same in every run.
     """
     most = min(matrix.height, matrix.vertex_count)
     basis, captured, size = np.empty((matrix.height, 0)), 0.0, 48
