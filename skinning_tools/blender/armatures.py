@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import bpy
 import numpy as np
-from mathutils import Matrix
+from mathutils import Matrix, Vector
 
 from ..core.errors import BadScene
 from . import actions
@@ -19,6 +19,9 @@ from .temporary_scene import temporary_scene
 
 # By purpose, in every rig that the extension makes.
 BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09", "Control": "THEME03"}
+
+# A share of a bone's length.
+_SHORTEST = 1e-2
 
 
 def make_bone_collection(
@@ -142,6 +145,22 @@ def _adopt(bone: bpy.types.EditBone, child: bpy.types.EditBone) -> None:
     bone.use_connect = connected
     child.parent = bone
     child.use_inherit_rotation, child.inherit_scale, child.use_local_location = True, "FULL", True
+
+
+def place_heads(context: bpy.types.Context, armature: bpy.types.Object, heads: Mapping[str, Vector]) -> None:
+    """Move the heads of bones, and the tails of the parents that they are connected to, in the armature's space. Rolls
+    stay as near as they can; a bone that would have no length stays as it is."""
+    with bones_edited(context, armature) as edit_bones:
+        for name, head in heads.items():
+            bone = edit_bones[name]
+            moved = [bone, bone.parent] if bone.use_connect else [bone]
+            ends = [(head, bone.tail), (bone.parent.head, head)] if bone.use_connect else [(head, bone.tail)]
+            if min((end - start).length for start, end in ends) < _SHORTEST * bone.length:
+                continue
+            rolls = [(each, each.z_axis.copy()) for each in moved]
+            bone.head = head
+            for each, axis in rolls:
+                each.align_roll(axis)
 
 
 def set_mode(context: bpy.types.Context, armature: bpy.types.Object, mode: str) -> None:

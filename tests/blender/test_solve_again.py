@@ -35,11 +35,11 @@ def tip_of(rig):
 
 
 def split_and_rename(bones):
-    """Cut the first bone with a child in two, and give the tip another name."""
+    """Cut the first bone with a child in two, beside its line, and give the tip another name."""
     tip = next(bone for bone in bones if not bone.children)
     tip.name = "Hand"
     upper = tip.parent
-    end, middle = upper.tail.copy(), 0.5 * (upper.head + upper.tail)
+    end, middle = upper.tail.copy(), 0.5 * (upper.head + upper.tail) + 0.05 * upper.length * upper.z_axis
     for bone in upper.children:
         bone.use_connect = False
     upper.tail = middle
@@ -100,6 +100,36 @@ def test_solve_again_keeps_what_was_edited(arm, monkeypatch):
             if bone.parent is not None:
                 place = bone.parent.matrix @ bone.parent.bone.matrix_local.inverted() @ bone.bone.head_local
                 assert (place - bone.head).length < 1e-5 * size_of(jointed)
+
+
+def test_solve_again_finds_the_joint_of_a_bone_that_was_cut():
+    bar = bending_bar((0.0, 1.5, 3.0, 4.5))
+    jointed, rig = convert(bar, bone_count=4, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True)
+    before, tip = jointed["skinning_e_rms"], next(bone for bone in rig.data.bones if len(bone.parent_recursive) > 1)
+    true, names = tip.head_local.copy(), (tip.name, tip.parent.name)
+
+    def cut_elsewhere(bones):
+        """The parent takes the place of the tip, too, and is cut at another place."""
+        last, upper = (bones[name] for name in names)
+        end, middle = last.tail.copy(), upper.head.lerp(last.tail, 0.3)
+        bones.remove(last)
+        upper.tail = middle
+        new = bones.new("Cut")
+        new.head, new.tail, new.parent, new.use_connect = middle, end, upper, True
+
+    edited(rig, cut_elsewhere)
+    placed = rig.data.bones["Cut"].head_local.copy()
+    drain(again.solve_again(bpy.context, jointed, find_joints=False))
+    kept = jointed["skinning_e_rms"]
+    assert kept > 10 * before
+    assert rig.data.bones["Cut"].head_local == placed
+    found = drain(again.solve_again(bpy.context, jointed))
+    assert "1 new joint found: Cut" in found.notes
+    assert jointed["skinning_e_rms"] < 0.2 * kept
+    cut = rig.data.bones["Cut"]
+    assert (cut.head_local - true).length < 0.01 * size_of(jointed)
+    assert cut.parent.tail_local == cut.head_local
+    assert not any("found" in note for note in drain(again.solve_again(bpy.context, jointed)).notes)
 
 
 def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monkeypatch):

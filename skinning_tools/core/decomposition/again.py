@@ -13,6 +13,7 @@ from ..progress import Progress, ignore, span
 from ..segments import segment_distances
 from .bone_model import BoneModel, homogeneous
 from .near_weights import PoseLimits, dearer_error
+from .new_joints import NewJoints
 from .partial import Given, solve_weights
 from .partial_transforms import Joints, solve_transforms
 from .reduction import AnimationMatrix
@@ -21,6 +22,8 @@ from .vertex_step import VertexState
 
 # Weights and motion in turn: the error falls by less than a hundredth in the rounds after the third.
 _ROUNDS = 3
+# The share of the time that finding joints takes.
+_FINDING = 0.15
 # A vertex that has lost more of its weights than it kept takes those of its neighbors.
 _LEAST_LEFT = 0.5
 
@@ -103,21 +106,30 @@ def solve_again(
     fixed: np.ndarray,
     smoothness: float = 0.0,
     edges: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Transforms (F, P, 3, 4) of rigid bones, and bones and weights (N, K), that bring ``rest`` (N, 3) closest to the
-    animation, starting from the weights ``start``, within near_weights.PoseLimits.
+    movable: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Transforms (F, P, 3, 4) of rigid bones, bones and weights (N, K), and joints (P, 3), that bring ``rest`` (N, 3)
+    closest to the animation, starting from the weights ``start``, within near_weights.PoseLimits.
 
     joints of all P bones, held or not; the bones ``fixed`` (P,), which come last and have no weights, keep the motion
     ``given`` (F, P, 3, 4), and the others, whose ``parents`` in the skeleton are among them, may start from it. If all
     joints hold in it and ``start`` is within the limits, then without smoothness the error is at most that of ``start``
-    with ``given``. The others as for ``solve_weights``, which see for the errors raised.
+    with ``given``. movable (P,) bool: the bones whose joints are found anew, see NewJoints. The others as for ``solve_weights``, which see for the errors raised.
     """
     check_animation(animation)
     bones, weights, count, given = start.bones, start.weights, len(parents), given.copy()
-    posable = _PosableWeights(animation, rest, start, parents, joints.heads[:count])
+    posable = _PosableWeights(animation, rest, start, parents)
+    moving = None
+    if movable is not None and movable.any():
+        begin = span(progress, 0.0, _FINDING)
+        moving = NewJoints(animation, rest, (bones, weights), joints, parents, movable, given, fixed, begin)
+        joints, progress = moving.joints, span(progress, _FINDING, 1.0)
     for number in range(_ROUNDS):
         part = span(progress, number / (_ROUNDS + 1), (number + 1) / (_ROUNDS + 1))
         given[:, :count] = _motion(animation, rest, bones, weights, joints, given, fixed, span(part, 0.0, 0.4))
+        if moving is not None:
+            joints = moving.moved((bones, weights), given)
+            given[:, :count] = _motion(animation, rest, bones, weights, joints, given, fixed, ignore)
         solved = solve_weights(
             animation,
             rest,
@@ -128,35 +140,45 @@ def solve_again(
             given=Given(bones, weights, start.locked_bones, start.locked_vertices),
             edges=edges,
         )
-        bones, weights = posable.limited(given[:, :count], solved, (bones, weights))
+        heads = joints.heads[:count]
+        bones, weights = posable.limited(given[:, :count], heads, solved, (bones, weights))
     last = span(progress, _ROUNDS / (_ROUNDS + 1), 1.0)
-    return _motion(animation, rest, bones, weights, joints, given, fixed, last), bones, weights
+    return _motion(animation, rest, bones, weights, joints, given, fixed, last), bones, weights, joints.heads[:count]
 
 
 class _PosableWeights:
     """Keeps weights within the limits of posing, but for vertices that are locked or have weights of locked bones."""
 
-    def __init__(self, animation: Animation, rest: np.ndarray, start: Given, parents: np.ndarray, heads: np.ndarray):
-        self._rest, matrix = rest, AnimationMatrix(animation.frames)
-        points, heads = ((each - matrix.means[0]) / matrix.radius for each in (rest, heads))
-        self._limits = PoseLimits(parents, heads, points, start.locked_bones)
+    def __init__(self, animation: Animation, rest: np.ndarray, start: Given, parents: np.ndarray):
+        self._rest, self._parents, self._locked = rest, parents, start.locked_bones
+        self._all = AnimationMatrix(animation.frames)
         held = start.locked_vertices | (start.locked_bones[start.bones] & (start.weights > 0)).any(axis=1)
         self._free = np.flatnonzero(~held)
-        self._points = homogeneous(points[self._free])
-        self._matrix = matrix.of_vertices(self._free) if held.any() else matrix
+        self._matrix = self._all.of_vertices(self._free) if held.any() else self._all
+
+    def _solver_units(self, points: np.ndarray) -> np.ndarray:
+        return (points - self._all.means[0]) / self._all.radius
 
     @one_blas_thread()
     def limited(
-        self, transforms: np.ndarray, skin: tuple[np.ndarray, np.ndarray], former: tuple[np.ndarray, np.ndarray]
+        self,
+        transforms: np.ndarray,
+        heads: np.ndarray,
+        skin: tuple[np.ndarray, np.ndarray],
+        former: tuple[np.ndarray, np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """bones and weights (N, K) within the limits, from those of ``skin``, or as they were in ``former``."""
+        """bones and weights (N, K) within the limits about ``heads`` (P, 3), from those of ``skin``, or as they were in
+        ``former``."""
         (bones, weights), width = skin, skin[0].shape[1]
-        state = VertexState(self._points, bones[self._free], weights[self._free])
+        points = self._solver_units(self._rest)
+        limits = PoseLimits(self._parents, self._solver_units(heads), points, self._locked)
+        points = homogeneous(points[self._free])
+        state = VertexState(points, bones[self._free], weights[self._free])
         earlier = tidy_influences(former[0][self._free], former[1][self._free], width)
-        before = VertexState(self._points, *padded_influences(*earlier, width))
+        before = VertexState(points, *padded_influences(*earlier, width))
         model = BoneModel(to_rows(self._matrix.from_object_space(self._rest, transforms)[1]))
         most = dearer_error(model, state, self._matrix)
-        self._limits.keep(model, state, self._matrix, most, False, before)
+        limits.keep(model, state, self._matrix, most, False, before)
         bones, weights = bones.copy(), weights.copy()
         bones[self._free], weights[self._free] = state.bones, state.weights
         return bones, weights

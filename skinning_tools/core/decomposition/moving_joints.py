@@ -24,12 +24,24 @@ _SLIPPING_SWEEPS = 3
 
 
 class MovingJoints:
-    """Rigid bones on joints, which move: ``heads`` (P, 3), and where they were ``found`` (P, 3), in solver units."""
+    """Rigid bones on joints, which move: ``heads`` (P, 3), and where they were ``found`` (P, 3), in solver units.
 
-    def __init__(self, heads: np.ndarray, parents: np.ndarray, found: np.ndarray | None = None):
+    movable (P,) bool: the bones whose joints move; free (P,) bool: those whose motion is not given; by default all.
+    """
+
+    def __init__(
+        self,
+        heads: np.ndarray,
+        parents: np.ndarray,
+        found: np.ndarray | None = None,
+        movable: np.ndarray | None = None,
+        free: np.ndarray | None = None,
+    ):
         self.heads, self.parents = heads, parents
         self.found = heads if found is None else found
         self.count = len(parents)
+        self._movable = np.ones(self.count, bool) if movable is None else movable
+        self._free = free
         self._partners: np.ndarray | None = None
         self._plane = 0.0
 
@@ -47,10 +59,11 @@ class MovingJoints:
     def moved(self, equations: NormalEquations, motion: np.ndarray, sweeps: int) -> np.ndarray:
         """Better motion (F, P, 3, 4) by so many sweeps, each over all bones and then over all joints."""
         for _ in range(sweeps):
-            motion, error = JointedBones(equations, self.heads, self.parents).swept(motion)
-            trial = self.heads + _step_of_joints(equations, motion, self.found - self.heads, self.parents)
+            motion, error = JointedBones(equations, self.heads, self.parents, self._free).swept(motion)
+            children = np.flatnonzero((self.parents >= 0) & self._movable)
+            trial = self.heads + _step_of_joints(equations, motion, self.found - self.heads, self.parents, children)
             trial = self._mirrored(trial)
-            moved = JointedBones(equations, trial, self.parents).joined(motion)
+            moved = JointedBones(equations, trial, self.parents, self._free).joined(motion)
             if equations.squared_error(to_rows(moved)) < error:
                 motion, self.heads = moved, trial
         return motion
@@ -95,9 +108,10 @@ def places_of(others: np.ndarray, kept: np.ndarray) -> np.ndarray:
 
 
 def _step_of_joints(
-    equations: NormalEquations, motion: np.ndarray, back: np.ndarray, parents: np.ndarray
+    equations: NormalEquations, motion: np.ndarray, back: np.ndarray, parents: np.ndarray, children: np.ndarray
 ) -> np.ndarray:
-    """(P, 3) by which the joints move to lower the error most, all rotations and the motion of the roots given.
+    """(P, 3) by which the joints of ``children`` (n,) move to lower the error most, all rotations and the motion of the
+    roots given.
 
     back (P, 3): the steps that would take them to where they were found.
     """
@@ -106,7 +120,6 @@ def _step_of_joints(
     for bone in reversed(parents_first(parents)):
         if parents[bone] >= 0:
             below[parents[bone]] += below[bone]
-    children = np.flatnonzero(parents >= 0)
     if len(children) == 0:
         return np.zeros((bone_count, 3))
     below = below[children]

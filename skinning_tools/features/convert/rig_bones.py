@@ -11,6 +11,7 @@ from mathutils import Vector
 
 from ...blender import background
 from ...blender.armatures import edit_bones_of, lock_locations, make_bone_collection, rest_matrices
+from ...blender.joint_records import note_joints
 from ...core.bone_channels import JointTree
 from ...core.bone_placement import Placement, place_at_joints, place_bones
 from ...core.chain_names import chain_names
@@ -162,4 +163,5 @@ def _show(armature_object: bpy.types.Object, bones: RigBones) -> None:
         make_bone_collection(armature, "Control", bones.controls)
         deform.is_visible = False
     if bones.hierarchy is not None:
+        note_joints(armature_object, bones.controls)
         lock_locations(armature_object, dict(zip(bones.controls, bones.hierarchy.holding.tolist(), strict=True)))

@@ -5,16 +5,19 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
+from mathutils import Vector
 
 from ...blender import actions, background
-from ...blender.armatures import lock_locations
+from ...blender.armatures import check_armature, lock_locations, place_heads
 from ...blender.bodies import deforming_bones, named_parents
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from ...blender.conversions import Result
+from ...blender.joint_records import note_joints, undecided_joints
 from ...blender.preconditions import check_unchanged, object_label
 from ...blender.put_back import put_back_on_failure
 from ...blender.residual_keys import (
@@ -38,7 +41,7 @@ from .bone_keys import WantedPoses, local_poses
 from .converted import conversion_of, holds_joints, known_error, left_behind, update_record
 from .keyable_bones import check_followed, check_keyable
 from .motion import JointProblem, check_target, in_armature_space, joint_problem
-from .motion_action import apply_motion, attach, new_motion, remove_action
+from .motion_action import apply_motion, armature_copy, attach, new_action, remove_action
 from .notes import target_notes
 from .outcome import finished
 from .parts import Parts, parts_of
@@ -69,19 +72,22 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     shapes = residual_names(parts.mesh) if result is not None else ()
     reading = yield from read_parts(context, parts, settings, names, before, (OFFSET, *shapes))
     holding = holds_joints(result)
+    movable = _movable(parts.armature, names, settings.find_joints)
     held = _held(parts.armature, names, settings.rotation_only or holding)
     problem = joint_problem(parts, reading, names, {}, held)
-    solving = background.run_in_worker(_work(parts, reading, problem, names, settings, len(shapes)))
+    solving = background.run_in_worker(_work(parts, reading, problem, names, settings, movable, len(shapes)))
     solution: _Solution = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
-    poses = in_armature_space(solution.transforms, reading.motion, parts.armature, names)
-    wanted = WantedPoses(names, poses, problem.held[: len(names)], {}, False)
+    heads = transform_points(solution.heads, reading.motion.to_armature[0])
+    placed = {name: Vector(head) for name, head, moves in zip(names, heads, movable, strict=True) if moves}
+    place = partial(place_heads, context, heads=placed) if placed else None
     numbers = reading.animation.frame_numbers
     gone, known = left_behind(parts, result), known_error(result, parts, reading.animation, settings.frame_step)
     times = actions.key_times(context.scene, numbers)
-    with (
-        new_motion(context, parts, (), wanted, reading, times, None, "solved") as (copy, action, made),
-        ExitStack() as undo,
-    ):
+    with armature_copy(parts.armature, place) as copy, ExitStack() as undo:
+        poses = in_armature_space(solution.transforms, reading.motion, copy, names)
+        wanted = WantedPoses(names, poses, problem.held[: len(names)], {}, False)
+        action, made = new_action(copy, parts.armature, wanted, reading.motion, times, None, "solved")
+        undo.callback(remove_action, action)
         limited = remove_limits(copy)
         actions.remove_curves(copy, lambda path: _is_of_no_bone(copy, path))
         checking = check_followed(context, copy, made[0], numbers, parts.armature.name)
@@ -101,12 +107,18 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                 notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
                 if shapes:
                     play_residual_keys(parts.mesh, probe, shapes)
-                # At the end, as limits and locks are not put back.
+                # At the end, as limits, locks and joints are not put back.
                 if limited:
-                    _limit_again(parts.armature, names, made[0], result)
+                    _limit_again(parts.armature, copy.data.bones, names, made[0], result)
+                if place is not None:
+                    place(parts.armature)
+                if settings.find_joints:
+                    note_joints(parts.armature, names)
                 lock_locations(parts.armature, dict(zip(names, held, strict=True)))
         undo.pop_all()
     notes += _notes(parts.armature, names, solution)
+    if placed:
+        notes.append(f"{counted(len(placed), 'new joint')} found: {listed(list(placed))}")
     if result is not None:
         update_record(result, parts, meter, reading.animation, settings.frame_step, names)
     parts.mesh.data.update()
@@ -123,12 +135,13 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
-    """transforms (F, P, 3, 4), bones and weights (N, K). new (P,) bool: the bones that had no vertices before. shapes:
+    """transforms (F, P, 3, 4), bones and weights (N, K), heads (P, 3): joints in the mesh object's space. new (P,) bool: the bones that had no vertices before. shapes:
     the residual shapes from zero to one and their offset, None if there are none."""
 
     transforms: np.ndarray
     bones: np.ndarray
     weights: np.ndarray
+    heads: np.ndarray
     new: np.ndarray
     shapes: "tuple[ResidualShapes, np.ndarray | None] | None"
 
@@ -139,6 +152,7 @@ def _work(
     problem: JointProblem,
     names: tuple[str, ...],
     settings: AgainSettings,
+    movable: np.ndarray,
     shape_count: int,
 ) -> Callable[[Progress], _Solution]:
     """The solve, for a worker: what it needs of the scene is read now."""
@@ -168,6 +182,7 @@ def _work(
             fixed=problem.fixed,
             smoothness=settings.smoothness,
             edges=edges,
+            movable=movable,
         )
         skin = rest, found[1], found[2], found[0]
         frames, part = reading.animation.frames, span(progress, 0.8, 1.0)
@@ -232,6 +247,15 @@ def _held(armature: bpy.types.Object, names: tuple[str, ...], rotation_only: boo
     ]
 
 
+def _movable(armature: bpy.types.Object, names: tuple[str, ...], find_joints: bool) -> np.ndarray:
+    """(P,) bool: the bones whose joints the solve finds. Raises BadScene if there are any and the armature's bones
+    cannot be changed."""
+    movable = undecided_joints(armature, names) & find_joints
+    if movable.any():
+        check_armature(armature)
+    return movable
+
+
 def _ends(parts: Parts, to_armature: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
     """(P, 2, 3) heads and tails at rest, in the mesh object's space."""
     bones, to_mesh = parts.armature.data.bones, np.linalg.inv(to_armature)
@@ -240,13 +264,17 @@ def _ends(parts: Parts, to_armature: np.ndarray, names: tuple[str, ...]) -> np.n
 
 
 def _limit_again(
-    armature: bpy.types.Object, names: tuple[str, ...], poses: dict[str, np.ndarray], result: Result | None
+    armature: bpy.types.Object,
+    bones: bpy.types.ArmatureBones,
+    names: tuple[str, ...],
+    poses: dict[str, np.ndarray],
+    result: Result | None,
 ) -> None:
     """Give the bones that hang from deforming ones limits with the range of their new ``poses``, but for those whose
-    limits the user has deleted."""
+    limits the user has deleted. bones: those of the armature, or of a copy with its new joints."""
     turns, without = {}, freed(armature)
     for name, parent in zip(names, named_parents(armature, names), strict=True):
-        bone = armature.data.bones[name]
+        bone = bones[name]
         if parent >= 0 and bone.parent.name in poses and name not in without:
             local = local_poses(bone, poses[name], poses[bone.parent.name])
             turns[name] = quaternions.from_matrices(local[:, :3, :3])

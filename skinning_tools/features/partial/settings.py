@@ -133,6 +133,14 @@ class AgainSettings(PartialSettings, stored="skinning_partial.again"):
         "Off: only connected bones do, and all if the conversion had Rotation Only without Joint Slip",
         flag="--rotation-only",
     )
+    find_joints = switch(
+        "Find New Joints",
+        True,
+        tip="Move the heads of bones that have another parent than before, or were cut by subdividing, to where the "
+        "motion shows the joint, unless you have moved them yourself. Off: all bones turn about their heads as they are",
+        flag="--keep-joints",
+        help="let all bones turn about their heads as they are, also those that have another parent than before",
+    )
 
 
 class HelperSettings(PartialSettings, stored="skinning_partial.helpers"):

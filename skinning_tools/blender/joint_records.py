@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which joints of a skeleton the user has decided, told by what each pose bone notes of its joint: that outlasts new
+names, and a bone that was cut out of another has none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from .bodies import named_parents
+from .records import read_record, write_record
+
+_JOINT = "skinning_joint"
+# Shares of a bone's length: a head that moved by less is where it was, or on the line of a bone that was cut.
+_SAME_PLACE = 1e-3
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """name, parent: of the bone, and of the bone that carried it ("" for none), at that time; head: in the armature's
+    space."""
+
+    name: str
+    parent: str
+    head: tuple[float, ...]
+
+
+def note_joints(armature: bpy.types.Object, names: Sequence[str]) -> None:
+    """Note the present joints of the bones ``names``, each carried by its nearest ancestor among them."""
+    for name, parent in zip(names, named_parents(armature, names), strict=True):
+        head = tuple(armature.data.bones[name].head_local)
+        write_record(armature.pose.bones[name], _JOINT, _Joint(name, names[parent] if parent >= 0 else "", head))
+
+
+def undecided_joints(armature: bpy.types.Object, names: Sequence[str]) -> np.ndarray:
+    """(P,) bool: the bones ``names`` whose heads nobody has placed.
+
+    They hang from another bone than was noted, which is not one cut out of that, with their heads where they were; or
+    they were cut out of another bone, and are still on its line. In skeletons without notes, there are none.
+    """
+    parents = named_parents(armature, names)
+    notes = [read_record(armature.pose.bones[name], _JOINT, _Joint) for name in names]
+    found = np.zeros(len(names), bool)
+    if not any(notes):
+        return found
+    for index in np.flatnonzero(parents >= 0):
+        bone, note, above = armature.data.bones[names[index]], notes[index], int(parents[index])
+        if note is None:
+            found[index] = _is_between(bone, armature.data.bones[names[above]])
+            continue
+        while above >= 0 and notes[above] is None:
+            above = int(parents[above])
+        carrier = notes[above]
+        same = (carrier.name if above >= 0 and carrier is not None else "") == note.parent
+        moved = np.linalg.norm(np.subtract(bone.head_local, note.head))
+        found[index] = not same and moved <= _SAME_PLACE * bone.length
+    return found
+
+
+def _is_between(bone: bpy.types.Bone, parent: bpy.types.Bone) -> bool:
+    """Whether a bone begins on the straight line from its parent's head to its own tail."""
+    start, head, end = (np.array(each) for each in (parent.head_local, bone.head_local, bone.tail_local))
+    whole, part = end - start, head - start
+    length = np.linalg.norm(whole)
+    along = part @ whole / max(length, np.finfo(float).tiny)
+    off = np.sqrt(max(part @ part - along**2, 0.0))
+    return bool(off <= _SAME_PLACE * length and _SAME_PLACE * length < along < (1 - _SAME_PLACE) * length)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Joints of an edited skeleton that nobody has placed: found from the motion, as those of a conversion."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..animation import Animation
+from ..body_surface import BodySurface
+from ..dense import one_blas_thread
+from ..geometry import diagonal
+from ..joints_in_body import into_body
+from ..pair_motion import pair_motion
+from ..progress import Progress, ignore
+from .bone_model import homogeneous
+from .moving_joints import MovingJoints
+from .partial_transforms import Joints, skin_equations, solve_transforms
+from .reduction import AnimationMatrix
+
+# Radians (root mean square) of turning below which a joint stays near its present place.
+_FAINT_TURN = 0.06
+# Sweeps, each over all bones and then over the joints that move.
+_SWEEPS = 12
+
+
+class NewJoints:
+    """``joints`` (of all bones, held or not) of which some move to where the error is least.
+
+    They begin where their bones slip least about the bones above while these bones, with all that hangs from them, move
+    freely. As far as the bones do not turn they stay where they are, and inside the body if the motion allows it.
+    """
+
+    def __init__(
+        self,
+        animation: Animation,
+        rest: np.ndarray,
+        skin: tuple[np.ndarray, np.ndarray],
+        joints: Joints,
+        above: np.ndarray,
+        movable: np.ndarray,
+        given: np.ndarray,
+        fixed: np.ndarray,
+        progress: Progress = ignore,
+    ):
+        """above: the bone that each bone hangs from, whether its joint holds or not, and movable, bool: those whose
+        joints move, both (P,) of the bones that are not ``fixed``; skin: bones and weights (N, K). The others as for
+        ``solve_transforms``."""
+        self._rest, self._fixed, self._matrix = rest, fixed, AnimationMatrix(animation.frames)
+        self._movable = np.zeros(len(fixed), bool)
+        self._children = children = np.flatnonzero(movable)
+        self._movable[children] = True
+        free = Joints(joints.heads, np.where(self._movable, -1, joints.parents))
+        held = {"joints": free, "given": given, "fixed": fixed, "progress": progress}
+        motion = solve_transforms(animation, rest, *skin, len(fixed), "RIGID", **held)
+        self._center, self._size = rest.mean(axis=0), diagonal(rest) or 1.0
+        self._surface = BodySurface((rest - self._center) / self._size, animation.triangles)
+        self._meeting = (joints.heads[children] - self._center) / self._size
+        self._pairs = pair_motion(motion, self._center, self._size, children, above[children])
+        self.joints = self._found = self._inside(joints, self._pairs.joints(self._meeting, _FAINT_TURN))
+
+    @one_blas_thread()
+    def moved(self, skin: tuple[np.ndarray, np.ndarray], motion: np.ndarray) -> Joints:
+        """The joints after some sweeps from ``motion`` (F, P, 3, 4), for ``skin``."""
+        matrix, fixed = self._matrix, self._fixed
+        points, start = matrix.from_object_space(self._rest, motion)
+        equations = skin_equations(matrix, homogeneous(points), *skin, len(fixed), ignore)
+        heads, found = ((each.heads - matrix.means[0]) / matrix.radius for each in (self.joints, self._found))
+        parents = np.where(fixed, -1, self.joints.parents)
+        skeleton = MovingJoints(heads, parents, found, self._movable, ~fixed)
+        skeleton.moved(equations, start, _SWEEPS)
+        heads = skeleton.heads[self._children] * matrix.radius + matrix.means[0]
+        self.joints = self._inside(self.joints, (heads - self._center) / self._size)
+        return self.joints
+
+    def _inside(self, joints: Joints, heads: np.ndarray) -> Joints:
+        """``joints`` with the movable ones at ``heads`` (n, 3), in shares of the size, or near there in the body."""
+        heads = into_body(self._pairs, heads, self._meeting, np.full(len(heads), -1), 0.0, self._surface)
+        moved = joints.heads.copy()
+        moved[self._children] = heads * self._size + self._center
+        return replace(joints, heads=moved)
