@@ -20,8 +20,9 @@ from .temporary_scene import temporary_scene
 # By purpose, in every rig that the extension makes.
 BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09", "Control": "THEME03"}
 
-# A share of a bone's length.
-_SHORTEST = 1e-2
+# Shares of a bone's length: a bone that begins as near as this to its parent's end begins there; and how short a bone
+# may become.
+CONNECTED, _SHORTEST = 1e-4, 1e-2
 
 
 def make_bone_collection(

@@ -2,7 +2,7 @@
 """Which joints of a skeleton the user has decided, told by what each pose bone notes of its joint: that outlasts new
 names, and a bone that was cut out of another has none."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -26,11 +26,19 @@ class _Joint:
     head: tuple[float, ...]
 
 
-def note_joints(armature: bpy.types.Object, names: Sequence[str]) -> None:
-    """Note the present joints of the bones ``names``, each carried by its nearest ancestor among them."""
+def note_joints(armature: bpy.types.Object, names: Sequence[str], changed: Collection[str] | None = None) -> None:
+    """Note the present joints of the bones ``names``, or only of those that have ``changed``; each is carried by its
+    nearest ancestor among ``names``."""
     for name, parent in zip(names, named_parents(armature, names), strict=True):
+        if changed is not None and name not in changed:
+            continue
         head = tuple(armature.data.bones[name].head_local)
         write_record(armature.pose.bones[name], _JOINT, _Joint(name, names[parent] if parent >= 0 else "", head))
+
+
+def has_note(bone: bpy.types.PoseBone) -> bool:
+    """Whether the bone's joint was noted, of any bone that a conversion has found or a solve has kept."""
+    return _JOINT in bone
 
 
 def undecided_joints(armature: bpy.types.Object, names: Sequence[str]) -> np.ndarray:

@@ -31,7 +31,7 @@ def limit_rotations(armature: bpy.types.Object, turns: Mapping[str, np.ndarray],
     free = []
     for name, rotations in turns.items():
         bone = armature.pose.bones[name]
-        _remove(bone)
+        remove_limit(bone)
         order, angles = _angles(_with_middles(rotations))
         if not order:
             free.append(name)
@@ -54,7 +54,7 @@ def limit_rotations(armature: bpy.types.Object, turns: Mapping[str, np.ndarray],
 
 def remove_limits(armature: bpy.types.Object) -> list[str]:
     """Remove the limits of ``limit_rotations``; returns the names of the bones that had them."""
-    return [bone.name for bone in armature.pose.bones if _remove(bone)]
+    return [bone.name for bone in armature.pose.bones if remove_limit(bone)]
 
 
 def limit_of(bone: bpy.types.PoseBone) -> bpy.types.Constraint | None:
@@ -68,7 +68,8 @@ def freed(armature: bpy.types.Object) -> set[str]:
     return {bone.name for bone in armature.pose.bones if _LIMITED in bone and limit_of(bone) is None}
 
 
-def _remove(bone: bpy.types.PoseBone) -> bool:
+def remove_limit(bone: bpy.types.PoseBone) -> bool:
+    """Remove the bone's limit of ``limit_rotations``; returns whether it had one."""
     found = limit_of(bone)
     if found is not None:
         for axis in "xyz":

@@ -50,8 +50,17 @@ class NewJoints:
         self._children = children = np.flatnonzero(movable)
         self._movable[children] = True
         free = Joints(joints.heads, np.where(self._movable, -1, joints.parents))
-        held = {"joints": free, "given": given, "fixed": fixed, "progress": progress}
-        motion = solve_transforms(animation, rest, *skin, len(fixed), "RIGID", **held)
+        motion = solve_transforms(
+            animation,
+            rest,
+            *skin,
+            len(fixed),
+            "RIGID",
+            joints=free,
+            given=given,
+            fixed=fixed,
+            progress=progress,
+        )
         self._center, self._size = rest.mean(axis=0), diagonal(rest) or 1.0
         self._surface = BodySurface((rest - self._center) / self._size, animation.triangles)
         self._meeting = (joints.heads[children] - self._center) / self._size

@@ -10,7 +10,7 @@ import numpy as np
 from mathutils import Vector
 
 from ...blender import background
-from ...blender.armatures import edit_bones_of, lock_locations, make_bone_collection, rest_matrices
+from ...blender.armatures import CONNECTED, edit_bones_of, lock_locations, make_bone_collection, rest_matrices
 from ...blender.joint_records import note_joints
 from ...core.bone_channels import JointTree
 from ...core.bone_placement import Placement, place_at_joints, place_bones
@@ -25,8 +25,6 @@ DEFORM_PREFIX, MECHANISM_PREFIX, CONTROL_PREFIX = "DEF-", "MCH-", "CTL-"
 ROOT_NAME = "root"
 # As a fraction of the mesh's diagonal.
 _ROOT_LENGTH = 0.25
-# As a share of its parent's length: a bone that begins as near as this to its parent's end begins there.
-_CONNECTED = 1e-4
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ def _connect(edit_bones: Sequence[bpy.types.EditBone], hierarchy: JointHierarchy
     too, since their location is locked; see ``_show``."""
     for bone in np.flatnonzero(hierarchy.holding):
         child, parent = edit_bones[bone], edit_bones[hierarchy.parents[bone]]
-        child.use_connect = (child.head - parent.tail).length < _CONNECTED * parent.length
+        child.use_connect = (child.head - parent.tail).length < CONNECTED * parent.length
 
 
 def _names(edit_bones: Iterable[bpy.types.EditBone]) -> tuple[str, ...]:

@@ -135,8 +135,9 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
-    """transforms (F, P, 3, 4), bones and weights (N, K), heads (P, 3): joints in the mesh object's space. new (P,) bool: the bones that had no vertices before. shapes:
-    the residual shapes from zero to one and their offset, None if there are none."""
+    """transforms (F, P, 3, 4), bones and weights (N, K), heads (P, 3): joints in the mesh object's space. new (P,)
+    bool: the bones that had no vertices before. shapes: the residual shapes from zero to one and their offset, None if
+    there are none."""
 
     transforms: np.ndarray
     bones: np.ndarray

@@ -16,9 +16,9 @@ from ...core.errors import BadScene
 from ...ui.command_line import arguments
 from ...ui.command_line.command import Command
 from ...ui.command_line.common import UsageError, find_armature
-from . import again, helper_removal, helpers, motion, weights
+from . import again, helper_removal, helpers, motion, new_root, weights
 from .outcome import PartialResult
-from .settings import AgainSettings, HelperSettings, MotionSettings, RemovalSettings, WeightSettings
+from .settings import AgainSettings, HelperSettings, MotionSettings, RemovalSettings, RootSettings, WeightSettings
 
 
 def _add_object(command: argparse.ArgumentParser) -> None:
@@ -114,6 +114,16 @@ COMMANDS = (
         settings=AgainSettings,
         work=_named_alone(again.solve_again),
         add_object=_add_object,
+    ),
+    Command(
+        "make-root",
+        "let another bone of a skeleton carry all others",
+        "Let a bone carry all others: from it to the root, each bone hangs from its former child. Everything moves as "
+        "before, in all actions of the armature. Save the file.",
+        settings=RootSettings,
+        work=new_root.make_root,
+        add_object=arguments.add_rig_object,
+        find=find_armature,
     ),
     Command(
         "add-helper-bones",

@@ -6,8 +6,8 @@ from bpy.props import StringProperty
 
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SavesFile, SkinningJob
-from . import again, helper_removal, helper_table, helpers, motion, weights
-from .settings import AgainSettings, HelperSettings, MotionSettings, RemovalSettings, WeightSettings
+from . import again, helper_removal, helper_table, helpers, motion, new_root, weights
+from .settings import AgainSettings, HelperSettings, MotionSettings, RemovalSettings, RootSettings, WeightSettings
 
 
 class _Named(Checked):
@@ -50,6 +50,17 @@ in Edit Mode. Bones, names, parents and joints stay as they are"""
     work = staticmethod(again.solve_again)
 
 
+class SKINNING_OT_make_root(_Named, SkinningJob, bpy.types.Operator):
+    """Let the active bone carry all others: from it to the root, each bone hangs from its former child. Everything \
+moves as before, in all actions of the armature"""
+
+    bl_idname = "skinning.make_root"
+    bl_label = "Make Root"
+
+    settings = RootSettings
+    work = staticmethod(new_root.make_root)
+
+
 class SKINNING_OT_add_helper_bones(_Named, SkinningJob, bpy.types.Operator):
     """Add bones to the armature that bring the mesh closer to its target's animation. Existing bones \
 and their keyframes do not change"""
@@ -89,6 +100,7 @@ registry = [
     SKINNING_OT_solve_weights,
     SKINNING_OT_solve_transforms,
     SKINNING_OT_solve_again,
+    SKINNING_OT_make_root,
     SKINNING_OT_add_helper_bones,
     SKINNING_OT_remove_helper_bones,
     SKINNING_OT_save_helper_table,

@@ -29,6 +29,7 @@ from ...ui.drawing import (
 )
 from ...ui.groups import ANIMATION
 from .helper_removal import rig_with_helpers
+from .new_root import check_reroot
 from .outcome import FIGURES_PROPERTY, PartialFigures
 from .parts import armature_meant, parts_of, reason_not_to_solve
 from .settings import AgainSettings, HelperSettings, MotionSettings, WeightSettings
@@ -53,7 +54,7 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
     bl_idname = "SKINNING_PT_partial_solves"
     bl_parent_id = ANIMATION
     bl_options = {"DEFAULT_CLOSED"}
-    titles = ("Solve Weights", "Solve Motion", "Solve Again", "Add Helper Bones", "Remove Helper Bones")
+    titles = ("Solve Weights", "Solve Motion", "Solve Again", "Make Root", "Add Helper Bones", "Remove Helper Bones")
 
     def draw(self, context: bpy.types.Context) -> None:
         layout = split_layout(self)
@@ -72,6 +73,9 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
         mesh = target_mesh(context)
         for name in _SOLVES:
             body = _draw_solve(layout, context, name, mesh, job)
+            if body is not None and name == "again":
+                reason = "" if job is not None else reason_not_to_work(context, check_reroot)
+                draw_button(body, context, "skinning.make_root", "Make Root", "BONE_DATA", reason)
             if body is not None and name == "helpers":
                 _draw_removal(body, context, job)
         draw_failure(layout, context, SKINNING_PT_partial_solves)

@@ -137,7 +137,7 @@ class AgainSettings(PartialSettings, stored="skinning_partial.again"):
         "Find New Joints",
         True,
         tip="Move the heads of bones that have another parent than before, or were cut by subdividing, to where the "
-        "motion shows the joint, unless you have moved them yourself. Off: all bones turn about their heads as they are",
+        "motion shows the joint, unless you have moved them. Off: all bones turn about their heads as they are",
         flag="--keep-joints",
         help="let all bones turn about their heads as they are, also those that have another parent than before",
     )
@@ -179,6 +179,19 @@ class HelperSettings(PartialSettings, stored="skinning_partial.helpers"):
         flag="--random-poses",
     )
     locked_vertices = _locked_vertices
+
+
+class RootSettings(Settings):
+    armature = name(
+        "Armature",
+        tip="The armature with the bone. If empty, the active or selected one, or the active mesh's own",
+    )
+    bone = name(
+        "Bone",
+        tip="The bone that becomes the root. If empty, the armature's active bone",
+        flag="--bone",
+        help="the bone that becomes the root (default: the armature's active bone)",
+    )
 
 
 class RemovalSettings(Settings):

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Make Root: another bone of a skeleton carries all others, and everything moves as before.
+
+On the way from the new root to the old one, each bone hangs from its former child, about the joint that they had. The
+motion M of all bones from rest stays. A bone that only rotated about its joint against its parent does so against its
+former child, too. The channels of all other bones depend on the motion of their parents alone, and stay as they are.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from mathutils import Matrix, Vector
+
+from ...blender import actions, background
+from ...blender.animation.clips import Clip, clips_of
+from ...blender.armatures import CONNECTED, bones_edited, check_armature, lock_locations, rest_matrices
+from ...blender.bone_parenting import parent_to_bone, rest_bone
+from ...blender.conversions import result_of
+from ...blender.figures import Figure, Result
+from ...blender.joint_motion import played_motion
+from ...blender.joint_records import has_note, note_joints
+from ...blender.look_ups import users_of
+from ...blender.pose_keys import key_transforms
+from ...blender.preconditions import armature_label, unmet
+from ...blender.rotation_limits import MARGIN, limit_of, limit_rotations, remove_limit
+from ...core import quaternions
+from ...core.affine_chain import rigid_channels
+from ...core.errors import BadScene
+from .bone_keys import transform_paths
+from .keyable_bones import check_keyable
+from .parts import armature_meant
+
+# A linear part that is farther than this from a rotation scales.
+_NO_SCALE = 1e-4
+# A share of a bone's length: joints closer to each other are at one place.
+_ONE_PLACE = 0.1
+
+
+@dataclass(frozen=True)
+class Rerooted(Result):
+    """path: the bones from the new root to the old one; notes: for the user."""
+
+    armature_name: str
+    path: tuple[str, ...]
+    action_names: tuple[str, ...]
+    notes: tuple[str, ...]
+    seconds: float | None = None
+
+    def figures(self) -> list[Figure]:
+        return [
+            Figure("Armature", self.armature_name),
+            Figure("Root", self.path[0]),
+            Figure("Reparented", list(self.path[1:])),
+            Figure("Actions", list(self.action_names), if_any=True),
+        ]
+
+
+def path_to_root(armature: bpy.types.Object, name: str = "") -> list[str]:
+    """The bones from the one of that name, by default the active one, to the root that it hangs from. Bones above all
+    joints, such as a root that stands still, do not count. Cheap enough for a panel. Raises BadScene."""
+    active = armature.data.bones.active
+    bone = armature.data.bones.get(name) if name else active
+    if bone is None:
+        missing = f'has no bone "{name}"' if name else "has no active bone"
+        raise BadScene(f'The armature "{armature.name}" {missing}. Select the bone that is to carry all others')
+    path = [bone, *bone.parent_recursive]
+    while len(path) > 1 and not (path[-1].use_deform or has_note(armature.pose.bones[path[-1].name])):
+        path.pop()
+    if len(path) == 1:
+        raise BadScene(f'The bone "{bone.name}" of "{armature.name}" is a root already. Select one that hangs from it')
+    return [each.name for each in path]
+
+
+def check_reroot(context: bpy.types.Context, active: bpy.types.Object | None, armature: str = "") -> None:
+    """For the panel: raise BadScene if the active bone cannot become the root."""
+    found = armature_meant(context, active, armature)
+    path_to_root(found)
+    check_armature(found)
+
+
+def make_root(
+    context: bpy.types.Context, active: bpy.types.Object | None, armature: str = "", bone: str = ""
+) -> background.Steps[Rerooted]:
+    """Generator: let a bone carry the bone that it hangs from, and so on up to the root; returns Rerooted, yields
+    (fraction, stage).
+
+    In all actions of the armature, the bones on the way have keys in every frame then. Raises SkinningError, and has
+    changed nothing then.
+    """
+    begin, rig = time.perf_counter(), armature_meant(context, active, armature)
+    way = _Way.of(rig, path_to_root(rig, bone))
+    clips = clips_of(rig)
+    _check(rig, way, clips)
+    reading = played_motion(context, rig, way.moving, [(clip, number) for clip in clips for number in clip.numbers])
+    motion, notes = yield from background.part_of(reading, 0.0, 0.9)
+    pose = np.array([rig.pose.bones[name].matrix for name in way.moving], dtype=np.float64)
+    motion = np.concatenate([motion, (pose @ np.linalg.inv(rest_matrices(rig, way.moving)))[None]])
+    _check_rigid(rig, motion)
+    yield 0.9, "Keying the bones"
+    attached = [(ob, rest_bone(rig, rig.data.bones[ob.parent_bone]) @ _offset(ob)) for ob in _attached(rig, way.names)]
+    limited = [name for name, below in zip(way.names[1:], way.names, strict=False) if limit_of(rig.pose.bones[below])]
+    with _curves_kept(rig, clips, [*way.names, *way.disconnected]), way.turned(context, rig):
+        channels = way.channels(motion, rest_matrices(rig, way.names))
+        _key(context.scene, rig, way, clips, channels)
+        for ob, world in attached:
+            parent_to_bone(ob, rig, rig.data.bones[ob.parent_bone], world)
+    _finish(rig, way, limited, channels)
+    seconds = time.perf_counter() - begin
+    return Rerooted(rig.name, way.names, tuple(clip.name for clip in clips), tuple(notes), seconds)
+
+
+def _check(rig: bpy.types.Object, way: "_Way", clips: Sequence[Clip]) -> None:
+    """Raises BadScene if the bones or their actions cannot be changed, or if other things move the bones."""
+    check_armature(rig)
+    check_keyable(rig, way.names, but=limit_of)
+    for name in way.names:
+        bone = rig.data.bones[name]
+        if not (bone.use_inherit_rotation and bone.inherit_scale == "FULL" and bone.use_local_location):
+            raise BadScene(
+                f'The bone "{name}" of "{rig.name}" does not inherit all of its parent\'s motion, so it cannot be '
+                "reversed. In Properties > Bone > Relations, turn on Inherit Rotation and Local Location, and set "
+                "Inherit Scale to Full"
+            )
+    for clip in clips:
+        if clip.action.library is not None:
+            work = "the keys of its bones cannot be changed"
+            raise unmet("LINKED_ACTION", action=clip.name, owner=armature_label(rig), work=work)
+        others = [ob.name for ob in users_of(clip.action) if ob != rig and ob.type == "ARMATURE"]
+        if others:
+            raise BadScene(
+                f'The action "{clip.name}" moves "{others[0]}", too, whose bones stay. Make a copy of the action for '
+                f'"{rig.name}" (the number beside its name)'
+            )
+
+
+def _check_rigid(rig: bpy.types.Object, motion: np.ndarray) -> None:
+    """motion (F, P, 4, 4)"""
+    linear = motion[..., :3, :3]
+    if np.abs(linear.swapaxes(-1, -2) @ linear - np.eye(3)).max() > _NO_SCALE:
+        raise BadScene(
+            f'Bones of "{rig.name}" from the new root to the old one are scaled, so that they cannot be reversed. '
+            "Clear their scale, or choose another bone"
+        )
+
+
+@dataclass(frozen=True)
+class _Way:
+    """names: the bones from the new root to the old one; carrier: the bone above that, "" for none. held: whether each
+    bone but the last only rotates about its joint. disconnected: other bones that were connected to the end of
+    one of these, which may be elsewhere then."""
+
+    names: tuple[str, ...]
+    carrier: str
+    held: tuple[bool, ...]
+    disconnected: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rig: bpy.types.Object, names: Sequence[str]) -> "_Way":
+        bones = [rig.data.bones[name] for name in names]
+        top = bones[-1].parent
+        held = (bone.use_connect or all(rig.pose.bones[bone.name].lock_location) for bone in bones[:-1])
+        children = (child for bone in bones for child in bone.children if child not in bones)
+        connected = tuple(child.name for child in children if child.use_connect)
+        return cls(tuple(names), top.name if top is not None else "", tuple(held), connected)
+
+    @property
+    def only_turning(self) -> list[str]:
+        """Those that only rotate about their joint then."""
+        return [name for name, held in zip(self.names[1:], self.held, strict=True) if held]
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The bones whose motion counts, the carrier last."""
+        return (*self.names, self.carrier) if self.carrier else self.names
+
+    def channels(self, motion: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        """(F, n, 4, 4) of the bones, from the motion (F, P, 4, 4) of all ``moving`` and their new rest (n, 4, 4)."""
+        count = len(self.names)
+        own, still = motion[:, :count], np.broadcast_to(np.eye(4), motion[:, :1].shape)
+        above = np.concatenate([motion[:, count:] if self.carrier else still, own[:, :-1]], axis=1)
+        channels = np.linalg.inv(rest) @ np.linalg.inv(above) @ own @ rest
+        channels[:, 1:][:, np.array(self.held), :3, 3] = 0.0
+        return channels
+
+    @contextmanager
+    def turned(self, context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[None]:
+        """The bones turned around and parented anew; as they were if the block raises."""
+        before = {}
+        with bones_edited(context, rig) as edit_bones:
+            for name in (*self.names, *self.disconnected):
+                before[name] = _Place.of(edit_bones[name])
+            self._turn(edit_bones)
+        try:
+            yield
+        except BaseException:
+            with bones_edited(context, rig) as edit_bones:
+                for name in before:
+                    edit_bones[name].use_connect, edit_bones[name].parent = False, None
+                for name, place in before.items():
+                    place.put_back(edit_bones, name)
+            raise
+
+    def _turn(self, edit_bones: bpy.types.ArmatureEditBones) -> None:
+        bones = [edit_bones[name] for name in self.names]
+        for name in (*self.names, *self.disconnected):
+            edit_bones[name].use_connect = False
+        for bone in bones:
+            bone.parent = None
+        ends = [(bone.head.copy(), bone.tail.copy(), bone.z_axis.copy()) for bone in bones]
+        bones[0].parent = edit_bones.get(self.carrier)
+        joint = ends[0][1]
+        for bone, (head, tail, up) in zip(bones, ends, strict=True):
+            least = _ONE_PLACE * (tail - head).length
+            # The old root has begun anywhere, and may go on ending where it does.
+            places = [tail, head] if bone == bones[-1] else [head]
+            end = next((place for place in places if (place - joint).length > least), joint + tail - head)
+            bone.head, bone.tail = joint, end
+            # X, about which the bone bends, stays.
+            bone.align_roll(-up if end == head else up)
+            joint = head
+        for bone, above in zip(bones[1:], bones, strict=False):
+            bone.parent = above
+        for name in (*self.disconnected, *self.only_turning):
+            bone = edit_bones[name]
+            bone.use_connect = (bone.head - bone.parent.tail).length < CONNECTED * bone.parent.length
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An edit bone's ends, roll, parent and whether it is connected to it."""
+
+    head: Vector
+    tail: Vector
+    roll: float
+    parent: str
+    connected: bool
+
+    @classmethod
+    def of(cls, bone: bpy.types.EditBone) -> "_Place":
+        parent = bone.parent.name if bone.parent is not None else ""
+        return cls(bone.head.copy(), bone.tail.copy(), bone.roll, parent, bone.use_connect)
+
+    def put_back(self, edit_bones: bpy.types.ArmatureEditBones, name: str) -> None:
+        bone = edit_bones[name]
+        bone.head, bone.tail, bone.roll = self.head, self.tail, self.roll
+        bone.parent = edit_bones.get(self.parent)
+        bone.use_connect = self.connected
+
+
+def _containers(clip: Clip) -> list:
+    return dict(actions.containers_by_slot(clip.action))[clip.slot]
+
+
+@contextmanager
+def _curves_kept(rig: bpy.types.Object, clips: Sequence[Clip], names: Sequence[str]) -> Iterator[None]:
+    """The curves of the bones ``names`` and their present channels are as they were if the block raises."""
+    copies = {clip.action: clip.action.copy() for clip in clips}
+    present = {name: rig.pose.bones[name].matrix_basis.copy() for name in names}
+    paths = actions.bone_paths(names)
+    try:
+        yield
+    except BaseException:
+        for clip in clips:
+            kept = dict(actions.containers_by_slot(copies[clip.action]))[clip.slot]
+            for container, before in zip(_containers(clip), kept, strict=True):
+                actions.remove_curves_of(container, lambda path: path.startswith(paths))
+                for curve in [each for each in before.fcurves if each.data_path.startswith(paths)]:
+                    actions.copy_curve(container, curve, curve.data_path, actions.bone_of(curve.data_path) or "")
+        for name, basis in present.items():
+            rig.pose.bones[name].matrix_basis = basis
+        raise
+    finally:
+        for copy in copies.values():
+            bpy.data.actions.remove(copy)
+
+
+def _key(scene: bpy.types.Scene, rig: bpy.types.Object, way: _Way, clips: Sequence[Clip], channels: np.ndarray) -> None:
+    """Pose and key the bones by their ``channels`` (F, n, 4, 4), frame after frame of the ``clips``, then the present
+    pose. Connected bones have had no location, whatever their curves say."""
+    gone = {path for name in way.names for path in transform_paths(name)}
+    gone |= {f"{actions.bone_path(name)}.location" for name in way.disconnected}
+    location, rotation = rigid_channels(channels[..., :3, :])
+    scale, start = np.ones_like(location), 0
+    for clip in clips:
+        rows, times = slice(start, start + len(clip.numbers)), actions.key_times(scene, np.array(clip.numbers))
+        start = rows.stop
+        for container in _containers(clip):
+            actions.remove_curves_of(container, gone.__contains__)
+        container = _containers(clip)[0]
+        for index, name in enumerate(way.names):
+            own = location[rows, index], rotation[rows, index], scale[rows, index]
+            key_transforms(rig, container, name, *own, times)
+    for name, basis in zip(way.names, channels[-1], strict=True):
+        rig.pose.bones[name].matrix_basis = Matrix(basis.tolist())
+    for name in way.disconnected:
+        rig.pose.bones[name].location = (0.0, 0.0, 0.0)
+
+
+def _finish(rig: bpy.types.Object, way: _Way, limited: Sequence[str], channels: np.ndarray) -> None:
+    """Locks, limits and notes on joints, which go with the joints."""
+    bones = [rig.pose.bones[name] for name in way.names]
+    locks = [tuple(bone.lock_location) for bone in bones]
+    for bone, lock in zip(bones, [locks[-1], *locks[:-1]], strict=True):
+        bone.lock_location = lock
+    lock_locations(rig, dict.fromkeys([*way.disconnected, *way.only_turning], True))
+    for bone in bones:
+        remove_limit(bone)
+    turns = quaternions.from_matrices(channels[..., :3, :3])
+    result = result_of(rig)
+    margin = MARGIN if result is None else result.figures.get("limit_margin", MARGIN)
+    limit_rotations(rig, {name: turns[:, way.names.index(name)] for name in limited}, margin)
+    note_joints(rig, [bone.name for bone in rig.pose.bones if has_note(bone)], way.names)
+
+
+def _attached(rig: bpy.types.Object, names: Sequence[str]) -> list[bpy.types.Object]:
+    return [ob for ob in rig.children if ob.parent_type == "BONE" and ob.parent_bone in names]
+
+
+def _offset(ob: bpy.types.Object) -> np.ndarray:
+    return np.array(ob.matrix_parent_inverse @ ob.matrix_basis, dtype=np.float64)
