@@ -171,9 +171,8 @@ class _PosableWeights:
         """bones and weights (N, K) within the limits about ``heads`` (P, 3), from those of ``skin``, or as they were in
         ``former``."""
         (bones, weights), width = skin, skin[0].shape[1]
-        points = self._solver_units(self._rest)
-        limits = PoseLimits(self._parents, self._solver_units(heads), points, self._locked)
-        points = homogeneous(points[self._free])
+        limits = PoseLimits(self._parents, self._solver_units(heads), self._locked)
+        points = homogeneous(self._solver_units(self._rest[self._free]))
         state = VertexState(points, bones[self._free], weights[self._free])
         earlier = tidy_influences(former[0][self._free], former[1][self._free], width)
         before = VertexState(points, *padded_influences(*earlier, width))

@@ -60,7 +60,7 @@ def solve_posable(
     raised are those of ``solve_jointed``.
     """
     matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
-    limits = PoseLimits(hierarchy.parents, heads, state.points[:, :3])
+    limits = PoseLimits(hierarchy.parents, heads)
     if not limits.broken(state).any():
         return free, hierarchy
     most = dearer_error(BoneModel(to_rows(motion)), state, matrix)
@@ -219,7 +219,7 @@ class _JointedSolve:
         self._limit(self.state, self.matrix)
 
     def _limit(self, state: VertexState, matrix: AnimationMatrix) -> None:
-        limits = PoseLimits(self.skeleton.parents, self.skeleton.heads, state.points[:, :3])
+        limits = PoseLimits(self.skeleton.parents, self.skeleton.heads)
         model = BoneModel(to_rows(self.motion))
         limits.keep(model, state, matrix, dearer_error(model, state, matrix), self._optimize)
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..bone_order import parents_first
 from ..deform.influences import weight_matrix
-from ..geometry import diagonal
 from ..strongest import strongest_bones, strongest_first
 from .bone_model import BoneModel
 from .reduction import AnimationMatrix
@@ -20,8 +19,9 @@ from .rest_pose import blended_system, squared_errors
 from .sweeps import vertex_blocks
 from .vertex_step import VertexState, improve_vertices
 
-# Radians, and the share of the body's diagonal by which such a turn may move vertices of other parts.
-_TURN, _MOST = np.radians(45.0), 0.019
+# Radians, and how far such a turn may move vertices of other parts, in solver units: nearly 2 % of the diameter of the
+# ball around the first frame, which is 2, however the body lies in space.
+_TURN, _MOST = np.radians(45.0), 0.019 * 2.0
 # Weights for posing may raise the error by this factor, and always to this root mean square (of the unit ball), which
 # nobody sees.
 _DEARER, _UNSEEN = 1.2, 2e-4
@@ -30,9 +30,10 @@ _DEARER, _UNSEEN = 1.2, 2e-4
 class PoseLimits:
     """Which vertices a turn of a bone may move: those that its own subtree moves most, and those of its parent."""
 
-    def __init__(self, parents: np.ndarray, heads: np.ndarray, rest: np.ndarray, locked: np.ndarray | None = None):
-        """parents (P,); heads (P, 3) joints at rest; rest (N, 3); locked (P,) bool: bones that get no more vertices."""
-        self._heads, self._most = heads, _MOST * diagonal(rest)
+    def __init__(self, parents: np.ndarray, heads: np.ndarray, locked: np.ndarray | None = None):
+        """parents (P,); heads (P, 3): joints at rest, in solver units; locked (P,) bool: bones that get no more
+        vertices."""
+        self._heads = heads
         self._below = np.eye(len(parents), dtype=bool)
         for bone in reversed(parents_first(parents)):
             if parents[bone] >= 0:
@@ -55,7 +56,7 @@ class PoseLimits:
         """(N, P) how far the turn of each bone moves a vertex, by how far it may."""
         carried = weight_matrix(state.bones, state.weights, len(self._may)) @ self._below.T.astype(float)
         away = np.linalg.norm(state.points[:, None, :3] - self._heads, axis=2)
-        moved = 2.0 * np.sin(0.5 * _TURN) * carried * away / self._most
+        moved = 2.0 * np.sin(0.5 * _TURN) * carried * away / _MOST
         moved[self._may[strongest_bones(state.bones, state.weights)]] = 0.0
         return moved
 

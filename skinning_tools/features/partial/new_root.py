@@ -23,7 +23,6 @@ from ...blender.conversions import result_of
 from ...blender.figures import Figure, Result
 from ...blender.joint_motion import played_motion
 from ...blender.joint_records import has_note, note_joints
-from ...blender.look_ups import users_of
 from ...blender.pose_keys import key_transforms
 from ...blender.preconditions import armature_label, unmet
 from ...blender.rotation_limits import MARGIN, limit_of, limit_rotations, remove_limit
@@ -129,7 +128,8 @@ def _check(rig: bpy.types.Object, way: "_Way", clips: Sequence[Clip]) -> None:
         if clip.action.library is not None:
             work = "the keys of its bones cannot be changed"
             raise unmet("LINKED_ACTION", action=clip.name, owner=armature_label(rig), work=work)
-        others = [ob.name for ob in users_of(clip.action) if ob != rig and ob.type == "ARMATURE"]
+        users = bpy.data.user_map(subset=[clip.action])[clip.action]
+        others = sorted(ob.name for ob in users if ob != rig and getattr(ob, "type", "") == "ARMATURE")
         if others:
             raise BadScene(
                 f'The action "{clip.name}" moves "{others[0]}", too, whose bones stay. Make a copy of the action for '

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Make Root: another bone carries a skeleton, and nothing moves otherwise."""
+
+import bpy
+import numpy as np
+import pytest
+
+from skinning_tools.blender.actions import existing_curves
+from skinning_tools.blender.background import drain
+from skinning_tools.features.partial import again, new_root
+from tests.blender import moving_meshes, scenes
+from tests.blender.joint_scenes import FRAMES, bending_bar, convert, size_of
+from tests.blender.partial_scenes import select
+from tests.blender.refusals import refused
+
+pytestmark = pytest.mark.usefixtures("extension")
+
+
+def bones_of(rig):
+    return {
+        bone.name: (
+            bone.parent and bone.parent.name,
+            bone.use_connect,
+            tuple(bone.head_local),
+            tuple(map(tuple, bone.matrix_local)),
+            tuple(rig.pose.bones[bone.name].lock_location),
+            [each.name for each in rig.pose.bones[bone.name].constraints],
+        )
+        for bone in rig.data.bones
+    }
+
+
+def world_places(ob):
+    places = []
+    for frame in FRAMES:
+        bpy.context.scene.frame_set(frame)
+        places.append(np.array(ob.matrix_world))
+    return np.array(places)
+
+
+def no_memory(*_):
+    raise MemoryError
+
+
+def test_make_root_turns_the_way_to_the_root_and_keeps_all_motion(monkeypatch):
+    bar = bending_bar((0.0, 1.5, 3.0, 4.5))
+    given = {"rotation_only": True, "rotation_limits": True, "root_bone": True}
+    jointed, rig = convert(bar, bone_count=4, bone_kind="RIGID", joint_hierarchy=True, **given)
+    tip = next(bone.name for bone in rig.data.bones if len(bone.parent_recursive) > 2)
+    way = [tip, *(bone.name for bone in rig.data.bones[tip].parent_recursive if bone.name != "root")]
+    held = scenes.link(bpy.data.objects.new("Held", None))
+    held.parent, held.parent_type, held.parent_bone = rig, "BONE", way[1]
+    shape, places, before = scenes.played(jointed, FRAMES), world_places(held), bones_of(rig)
+    select(rig)
+    rig.data.bones.active = rig.data.bones[way[-1]]
+    refused("make_root", f'The bone "{way[-1]}" of "{rig.name}" is a root already')
+    rig.data.bones.active = rig.data.bones[tip]
+    blocks = moving_meshes.state()
+    with monkeypatch.context() as patched:
+        patched.setattr(new_root, "parent_to_bone", no_memory)
+        refused("make_root", "ran out of memory")
+    assert (bones_of(rig), moving_meshes.state()) == (before, blocks)
+    np.testing.assert_allclose(scenes.played(jointed, FRAMES), shape, atol=1e-6 * size_of(jointed))
+    assert bpy.ops.skinning.make_root() == {"FINISHED"}
+    np.testing.assert_allclose(scenes.played(jointed, FRAMES), shape, atol=1e-5 * size_of(jointed))
+    np.testing.assert_allclose(world_places(held), places, atol=1e-4)
+    found = bones_of(rig)
+    for name, above, earlier in zip(way, ["root", *way], [way[-1], *way], strict=False):
+        parent, connected, head, _, locks, limits = found[name]
+        assert parent == above
+        assert connected == (name != tip), "all joints of the way are at the end of a bone now"
+        assert locks == before[earlier][4], "locks go with the joints"
+        assert bool(limits) == bool(before[earlier][5]), "and so do limits"
+        assert name == tip or head == pytest.approx(before[earlier][2], abs=1e-6)
+    error = jointed["skinning_e_rms"]
+    solved = drain(again.solve_again(bpy.context, jointed))
+    assert jointed["skinning_e_rms"] <= 1.001 * error
+    assert not any("found" in note for note in solved.notes), "its joints are known"
+
+
+def test_make_root_needs_bones_that_only_their_keys_move():
+    jointed, rig = convert(bending_bar((0.0, 2.0, 4.0)), bone_kind="RIGID", joint_hierarchy=True)
+    name = next(bone.name for bone in rig.data.bones if bone.parent)
+    select(jointed)
+    refused("make_root", 'has no bone "Elbow". Select the bone', bone="Elbow")
+    rig.pose.bones[name].constraints.new("DAMPED_TRACK")
+    refused("make_root", "would override its keys", bone=name)
+    rig.pose.bones[name].constraints.remove(rig.pose.bones[name].constraints[0])
+    rig.data.bones[name].use_inherit_rotation = False
+    refused("make_root", "does not inherit all of its parent's motion", bone=name)
+    rig.data.bones[name].use_inherit_rotation = True
+    other = scenes.link(rig.copy())
+    other.data = rig.data.copy()
+    refused("make_root", f'moves "{other.name}", too', bone=name, armature=rig.name)
+    bpy.data.objects.remove(other)
+    for curve in (each for each in existing_curves(rig) if each.data_path.endswith(f'"{name}"].scale')):
+        curve.keyframe_points[0].co[1] = 2.0
+    refused("make_root", "are scaled, so that they cannot be reversed", bone=name)
