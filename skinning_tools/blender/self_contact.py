@@ -13,12 +13,15 @@ from functools import cached_property
 import numpy as np
 from mathutils.bvhtree import BVHTree
 
+from ..core.geometry import diagonal
 from ..core.seams import by_place
 
 # Triangles in a block.
 _BLOCK = 2048
 # Shares from here on are the whole.
 _WHOLE = 1 - 1e-6
+# Of the mesh's diagonal: triangles with corners nearer to each other at rest touch already.
+_NEAR = 0.01
 
 
 @dataclass(eq=False)
@@ -42,18 +45,22 @@ class _Block:
 
 
 class SelfContact:
-    """Finds the triangles that cross each other in a pose but not at rest.
+    """Finds the triangles that cross each other in a pose though they belong to parts that were apart at rest.
 
-    rest (N, 3), triangles (T, 3): of the mesh at rest. Uses no data of Blender's, so that any thread may run it.
+    rest (N, 3), triangles (T, 3): of the mesh at rest; parts (N,) int: the part of each vertex; linked (P, P) bool,
+    symmetric: parts beside each other, as are those that meet on the mesh, whose skin folds where they bend. Uses no
+    data of Blender's, so that any thread may run it.
     """
 
-    def __init__(self, rest: np.ndarray, triangles: np.ndarray):
+    def __init__(self, rest: np.ndarray, triangles: np.ndarray, parts: np.ndarray, linked: np.ndarray):
         self._triangles = triangles
         # Faces that meet at a seam, where the mesh has a vertex for each side, are neighbors.
         order, same = by_place(rest)
         self._places = np.zeros(len(rest), np.int64)
         self._places[order[1:]] = np.cumsum(~same)
-        centers = rest[triangles].mean(axis=1)
+        self._corners, self._near = rest[triangles], _NEAR * diagonal(rest)
+        centers = self._corners.mean(axis=1)
+        self._parts_of, self._beside = parts[triangles], self._neighbors(parts, linked)
         self._blocks = [_Block(own, triangles[own], rest) for own in _halved(centers, np.arange(len(triangles)))]
         self._at_rest = self._keys(self._apart(_crossing(self._blocks, self._blocks, once=True)))
 
@@ -74,15 +81,29 @@ class SelfContact:
         found = self._apart(np.concatenate(pairs))
         return np.unique(found[~np.isin(self._keys(found), self._at_rest)])
 
+    def _neighbors(self, parts: np.ndarray, linked: np.ndarray) -> np.ndarray:
+        """(P, P) bool: the parts ``linked``, and those that have a triangle or a place in common."""
+        beside = linked | np.eye(len(linked), dtype=bool)
+        first = np.zeros(self._places.max() + 1, np.int64)
+        first[self._places] = parts
+        own = np.concatenate([parts[self._triangles], first[self._places[self._triangles]]], axis=1)
+        for column in range(own.shape[1]):
+            other = np.roll(own, column, axis=1)
+            beside[own, other] = beside[other, own] = True
+        return beside
+
     def _parts(self, points: np.ndarray, chosen: np.ndarray) -> list[_Block]:
         """What the blocks have of the triangles ``chosen`` (T,), in a pose."""
         parts = [block.triangles[chosen[block.triangles]] for block in self._blocks]
         return [_Block(own, self._triangles[own], points) for own in parts if len(own)]
 
     def _apart(self, pairs: np.ndarray) -> np.ndarray:
-        """Those of the pairs (n, 2) of triangles that have no common vertex."""
-        corners = self._places[self._triangles[pairs]]
-        return pairs[~(corners[:, 0, :, None] == corners[:, 1, None, :]).any(axis=(1, 2))]
+        """Those of the pairs (n, 2) of triangles that are apart at rest, of parts not beside each other."""
+        parts = self._parts_of[pairs]
+        pairs = pairs[~self._beside[parts[:, 0, :, None], parts[:, 1, None, :]].any(axis=(1, 2))]
+        corners = self._corners[pairs]
+        away = np.linalg.norm(corners[:, 0, :, None] - corners[:, 1, None, :], axis=3).min(axis=(1, 2))
+        return pairs[away > self._near]
 
     def _keys(self, pairs: np.ndarray) -> np.ndarray:
         ordered = np.sort(pairs, axis=1)

@@ -99,7 +99,7 @@ def test_a_hard_joint_is_red_and_named(arm):
 
 
 def test_faces_that_run_into_others():
-    """A flap on a hinge above a plate touches it only when it turns."""
+    """A flap above a plate touches it only when it turns, and that counts if there is a bone between them."""
     scenes.empty_scene()
     points = [(0, -1, 0), (2, -1, 0), (2, 1, 0), (0, 1, 0), (0.1, -0.5, 0.2), (1.5, -0.5, 0.2), (1.5, 0.5, 0.2)]
     points.append((0.1, 0.5, 0.2))
@@ -107,12 +107,11 @@ def test_faces_that_run_into_others():
     rig = scenes.link(bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig")))
     select(rig)
     bpy.ops.object.mode_set(mode="EDIT")
-    for name in ("plate", "flap"):
+    for name, parent in (("plate", ""), ("hinge", "plate"), ("flap", "hinge")):
         bone = rig.data.edit_bones.new(name)
-        bone.head, bone.tail = (0, 0, 0.2), (0, 1, 0.2)
-    rig.data.edit_bones["flap"].parent = rig.data.edit_bones["plate"]
+        bone.head, bone.tail, bone.parent = (0, 0, 0.2), (0, 1, 0.2), rig.data.edit_bones.get(parent)
     bpy.ops.object.mode_set(mode="OBJECT")
-    for name, vertices in (("plate", range(4)), ("flap", range(4, 8))):
+    for name, vertices in (("plate", range(4)), ("hinge", ()), ("flap", range(4, 8))):
         ob.vertex_groups.new(name=name).add(list(vertices), 1.0, "REPLACE")
     ob.modifiers.new("Armature", "ARMATURE").object = rig
     select(ob)
@@ -121,6 +120,12 @@ def test_faces_that_run_into_others():
     assert found.touching.all()
     less = drain(pose_test.run_pose_test(bpy.context, ob, angle=math.radians(5)))
     assert less.record.touching == 0
+    select(rig)
+    bpy.ops.object.mode_set(mode="EDIT")
+    rig.data.edit_bones["flap"].parent = rig.data.edit_bones["plate"]
+    bpy.ops.object.mode_set(mode="OBJECT")
+    beside = drain(pose_test.run_pose_test(bpy.context, ob, angle=math.radians(20)))
+    assert beside.record.touching == 0, "skin folds between neighbors"
 
 
 def test_blocks_of_faces_touch_as_the_whole_does(monkeypatch):
@@ -134,9 +139,10 @@ def test_blocks_of_faces_touch_as_the_whole_does(monkeypatch):
     vertices = np.flatnonzero(shares > 0)
     points = rest.copy()
     points[vertices, 2] += 0.2 * shares[vertices]
-    whole = self_contact.SelfContact(rest, triangles).touching(points, vertices, shares[vertices])
+    parts = np.repeat([0, 1], len(sheet)), np.zeros((2, 2), bool)
+    whole = self_contact.SelfContact(rest, triangles, *parts).touching(points, vertices, shares[vertices])
     monkeypatch.setattr(self_contact, "_BLOCK", 9)
-    blocks = self_contact.SelfContact(rest, triangles).touching(points, vertices, shares[vertices])
+    blocks = self_contact.SelfContact(rest, triangles, *parts).touching(points, vertices, shares[vertices])
     assert 0 < len(whole) < len(triangles)
     np.testing.assert_array_equal(blocks, whole)
 

@@ -149,6 +149,7 @@ def _work(
     joints, name = _joints(skin), skin.armature.name
     # In the armature's space, in which bones turn whatever the scale of the mesh.
     to_armature = np.linalg.inv(to_mesh(skin.object, skin.armature))
+    parts, linked = joints.bones[np.arange(len(skin.rest)), skin.weights.argmax(axis=1)], _linked(joints.parents)
     own_edges, triangles = mesh_edges(skin.object.data), skin.triangles
     modifier = armature_modifier(skin.object)
     volume = modifier is not None and modifier.use_deform_preserve_volume
@@ -157,7 +158,7 @@ def _work(
         rest = transform_points(skin.rest, to_armature)
         edges = with_seams(rest, own_edges)
         lengths = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)
-        contact = SelfContact(rest, triangles) if settings.contact and len(triangles) else None
+        contact = SelfContact(rest, triangles, parts, linked) if settings.contact and len(triangles) else None
         longest, touching_faces = np.ones(len(edges)), np.zeros(len(triangles), bool)
         shares = shares_below(joints.bones, skin.weights, joints.parents)[joints.turned]
         tested: dict[int, TestedBone] = {}
@@ -178,7 +179,7 @@ def _work(
         stretch, touching = np.ones(len(rest)), np.zeros(len(rest), bool)
         np.maximum.at(stretch, edges.ravel(), np.repeat(longest, 2))
         touching[triangles[touching_faces]] = True
-        bones = sorted(tested.values(), key=lambda bone: (bone.torn + bone.touching, bone.stretch), reverse=True)
+        bones = sorted(tested.values(), key=lambda bone: (bone.torn, bone.touching, bone.stretch), reverse=True)
         record = PoseTestFigures(
             settings.angle,
             settings.tear_limit,
@@ -224,6 +225,13 @@ def _joints(skin: Skin) -> _Joints:
     shown = tuple(every[index] for index in turned)
     parents = named_parents(armature, every)
     return _Joints(shown, rest_matrices(armature, shown), np.array(turned), parents, place[skin.bones])
+
+
+def _linked(parents: np.ndarray) -> np.ndarray:
+    """(P, P) bool: bones and their ``parents`` (P,)."""
+    linked, below = np.zeros((len(parents), len(parents)), bool), np.flatnonzero(parents >= 0)
+    linked[below, parents[below]] = linked[parents[below], below] = True
+    return linked
 
 
 def _is_shown(bone: bpy.types.Bone) -> bool:
