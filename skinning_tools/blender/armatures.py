@@ -20,6 +20,8 @@ from .temporary_scene import temporary_scene
 # By purpose, in every rig that the extension makes.
 BONE_COLORS = {"Deform": "THEME04", "Mechanism": "THEME09", "Control": "THEME03"}
 
+# On a pose bone whose location the extension has locked.
+_LOCKED = "skinning_location_lock"
 # Shares of a bone's length: a bone that begins as near as this to its parent's end begins there; and how short a bone
 # may become.
 CONNECTED, _SHORTEST = 1e-4, 1e-2
@@ -203,12 +205,14 @@ def remove_if_empty(data: bpy.types.Armature, collection: bpy.types.BoneCollecti
 
 
 def lock_locations(armature: bpy.types.Object, held: Mapping[str, bool]) -> None:
-    """Lock the location of the bones that are ``held`` at their joints, and unlock it where another was wholly
-    locked, since it has keys."""
+    """Lock the location of the bones that are ``held`` at their joints, and unlock it where another was locked by this,
+    since it has keys. What the user has locked stays so."""
     for name, holds in held.items():
         bone = armature.pose.bones[name]
-        if holds or all(bone.lock_location):
-            bone.lock_location = (holds, holds, holds)
+        if holds and not all(bone.lock_location):
+            bone.lock_location, bone[_LOCKED] = (True, True, True), True
+        elif not holds and bone.pop(_LOCKED, False):
+            bone.lock_location = (False, False, False)
 
 
 def drivers_of(armature: bpy.types.Object, names: Iterable[str]) -> list:

@@ -148,6 +148,11 @@ def named(name: str, library: bpy.types.Library | None = None) -> bpy.types.Obje
     return objects[place] if place >= 0 else None
 
 
+def named_in(name: str, path: str) -> bpy.types.Object | None:
+    """The object of that name that is linked from the library at ``path``, the file's own for ""."""
+    return kept(("named", name, path), lambda: bpy.data.objects.get((name, path or None)))
+
+
 def users_of(data: bpy.types.ID) -> list[bpy.types.Object]:
     """The objects that use this mesh or armature data."""
     return _by_data.at(data.session_uid)

@@ -94,6 +94,8 @@ def test_make_root_needs_bones_that_only_their_keys_move():
     refused("make_root", f'moves "{other.name}", too', bone=name, armature=rig.name)
     bpy.data.objects.remove(other)
     select(jointed)
-    for curve in (each for each in existing_curves(rig) if each.data_path.endswith(f'"{name}"].scale')):
+    for curve in [each for each in existing_curves(rig) if each.data_path.endswith(f'"{name}"].scale')]:
         curve.keyframe_points[0].co[1] = 2.0
+        curve.update()
+    rig.pose.bones[name].scale = (2.0, 2.0, 2.0)
     refused("make_root", "are scaled, so that they cannot be reversed", bone=name)

@@ -184,7 +184,10 @@ def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
     arm.data.shape_keys.key_blocks[3].mute = True
     assert drain(again.solve_again(bpy.context, jointed)).record.e_rms_before < 0, "it moves otherwise now"
     names = jointed.name, rig.name
+    assert len([action for action in bpy.data.actions if action.use_fake_user]) > 2
+    bpy.data.actions["Arm_skinning"].name = "Mine"
     bpy.ops.skinning.convert_again(replace=True)
+    assert [action.name for action in bpy.data.actions if action.use_fake_user] == ["Mine"], "the user has renamed it"
     made = bpy.context.view_layer.objects.active
     assert (made.name, made.parent.name) == names
     assert "solved" not in made.parent.animation_data.action.name, "it is converted, not solved again"
@@ -206,8 +209,10 @@ def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
     assert held.record.e_rms > 1.01 * before
     assert held.record.warning == "farther from the target than before: undo, or solve without Rotation Only"
     assert {bone.parent for bone in rig.pose.bones if not all(bone.lock_location)} == {None}
+    mine = next(bone for bone in rig.pose.bones if bone.parent is None)
+    mine.lock_location = (True, True, True)
     drain(again.solve_again(bpy.context, jointed))
-    assert not any(all(bone.lock_location) for bone in rig.pose.bones)
+    assert [bone for bone in rig.pose.bones if all(bone.lock_location)] == [mine], "the user has locked it"
 
 
 def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm):

@@ -6,6 +6,7 @@ alone, without NLA, from its first to its last key or over its manual frame rang
 """
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from .kept_values import animated_values_kept
 MADE_POSES = "skinning_made_poses"
 # On an action of a solve: the earlier one, of which it is a copy with new keys.
 EARLIER = "skinning_earlier_action"
+# Endings that solves append to its name.
+_ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 # Keys this close to a whole frame are on it.
 _ON_FRAME = 1e-3
 # How a data-block plays its action, beside the action itself.
@@ -63,6 +66,23 @@ def clips_of(armature: bpy.types.Object, step: int = 1) -> list[Clip]:
     ]
     earlier = [clip.action.get(EARLIER) for clip in found]
     return [clip for clip in found if clip.action not in earlier or armature in users.get(clip.action, [])]
+
+
+def without_endings(name: str) -> str:
+    """The name of the action from which solves have made the one of that name."""
+    return _ENDINGS.sub("", name)
+
+
+def earlier_actions(action: bpy.types.Action | None) -> list[bpy.types.Action]:
+    """The actions that solves have replaced by this one, the latest first, but for those that the user has renamed."""
+    found: list[bpy.types.Action] = []
+    waiting = [action] if action is not None else []
+    while waiting:
+        before = waiting.pop().get(EARLIER)
+        if isinstance(before, bpy.types.Action) and before not in found:
+            found.append(before)
+            waiting.append(before)
+    return [each for each in found if action and without_endings(each.name) == without_endings(action.name)]
 
 
 def clip_of(armature: bpy.types.Object, action: bpy.types.Action, step: int = 1, slot: int = 0) -> Clip | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import bpy
 
-from ...blender.animation.clips import EARLIER
+from ...blender.animation.clips import EARLIER, earlier_actions
 from ...blender.clip_tracks import track_strips
 from ...blender.conversion_figures import REPORT_PROPERTY, figures_of
 from ...blender.conversions import Result, conversions, result_of, rig_of, source_named
@@ -104,10 +104,15 @@ def delete_result(context: bpy.types.Context, result: Result) -> list[str]:
     animated, clips = [block for ob in objects for block in _animated(ob)], set(clip_names(result.figures))
     motions = dict.fromkeys(block.animation_data.action for block in animated)
     motions |= dict.fromkeys(strip.action for block in animated for strip in track_strips(block, clips))
+    earlier = dict.fromkeys(each for action in motions for each in earlier_actions(action))
     bpy.data.batch_remove(objects)
     # Shape keys are removed with their mesh, and only then has their action no users.
     for blocks in (data, motions):
         bpy.data.batch_remove([block for block in blocks if block is not None and block.users == 0])
+    for action in earlier:
+        # Solves have kept it by a fake user; each is used by the one that replaced it, too.
+        if action.library is None and action.users == int(action.use_fake_user):
+            bpy.data.actions.remove(action)
     ours = {result.figures.get("collection"), with_ending(result.figures["source"], "skinning")} - {None}
     empty = [home for home in homes if home.name in ours and not home.objects and not home.children]
     bpy.data.batch_remove([home for home in empty if home in bpy.data.collections.values()])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Solved motion as a new action: tried on a copy of the armature first, then given to the armature itself."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -10,7 +9,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions
-from ...blender.animation.clips import EARLIER
+from ...blender.animation.clips import EARLIER, without_endings
 from ...blender.armatures import NewBone
 from ...blender.data_blocks import is_alive
 from ...blender.skin_reader import armature_of
@@ -19,9 +18,6 @@ from .bone_keys import WantedPoses, transform_paths, write_poses
 from .parts import Parts
 from .readings import RigMotion
 from .steps import Reading
-
-# Endings that earlier solves appended to an action's name.
-_ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 
 
 def matrices_in_armature_space(transforms: np.ndarray, motion: RigMotion) -> np.ndarray:
@@ -88,7 +84,7 @@ def new_action(
     ``write_poses``."""
     keyed = {path for name in [*wanted.bones, *wanted.chains.values()] for path in transform_paths(name)}
     old = armature.animation_data.action if armature.animation_data else None
-    name = f"{_ENDINGS.sub('', old.name) if old is not None else armature.name}_{ending}"
+    name = f"{without_endings(old.name) if old is not None else armature.name}_{ending}"
     action = actions.copy_action(copy, armature, name, lambda path: path not in keyed)
     action = action or actions.new_action(copy, name)
     if old is not None:

@@ -303,6 +303,8 @@ def _key(scene: bpy.types.Scene, rig: bpy.types.Object, way: _Way, clips: Sequen
 def _finish(rig: bpy.types.Object, way: _Way, limited: Sequence[str], channels: np.ndarray) -> None:
     """Locks, limits and notes on joints, which go with the joints."""
     bones = [rig.pose.bones[name] for name in way.names]
+    lock_locations(rig, dict.fromkeys(way.names, False))
+    # Those of the user.
     locks = [tuple(bone.lock_location) for bone in bones]
     for bone, lock in zip(bones, [locks[-1], *locks[:-1]], strict=True):
         bone.lock_location = lock

@@ -100,8 +100,9 @@ def _convert(
         record = yield from background.part_of(measured(context, source, rig), _WRITTEN, 1.0)
         motions = sum(each.motion_count for each in shape_rigs)
         record = replace(record, share=motions / (len(rig.slider_names) * len(rig.bone_names)))
-        for number, (name, ob) in enumerate(zip(names, rig.objects, strict=True)):
-            write_record(ob, FACE, replace(record, source=name, made=ob.name, part=number))
+        for number, (name, face, ob) in enumerate(zip(names, checked, rig.objects, strict=True)):
+            library = face.library.filepath if face.library is not None else ""
+            write_record(ob, FACE, replace(record, source=name, library=library, made=ob.name, part=number))
         # Measured first: sliders that are animated do not stay where they are set.
         handed_over = hand_over(source, rig, made) if settings.animation else HandedOver()
         done = True

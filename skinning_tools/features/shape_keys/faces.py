@@ -18,8 +18,9 @@ class FaceRecord:
 
     normals: what 90 % of the vertices stay within, the mean of all sliders. neutral: largest distance with all at 0.
     share: of the motions of all bones by all sliders, those that are not zero. source, made: the names of source and
-    skinned object. Of a face of several meshes, each skinned object has the figures of all; part: its place among them;
-    worst_mesh: the source that has the largest error.
+    skinned object; library: the path of the source's, "" for the skinned object's own file. Of a face of several
+    meshes, each skinned object has the figures of all; part: its place among them; worst_mesh: the source that has the
+    largest error.
     """
 
     bone_count: int
@@ -36,6 +37,7 @@ class FaceRecord:
     part: int = 0
     mesh_count: int = 1
     worst_mesh: str = ""
+    library: str = ""
 
     def figures(self) -> list[Figure]:
         return [
@@ -69,7 +71,7 @@ def face_of(ob: bpy.types.Object | None) -> Face | None:
     a panel."""
     if ob is None:
         return None
-    made = [ob] if FACE in ob else _meshes_on(ob)[:1] or _by_source.at(ob.name)
+    made = [ob] if FACE in ob else _meshes_on(ob)[:1] or _made_from(ob)
     if not made:
         return None
     mesh = made[-1]
@@ -78,8 +80,8 @@ def face_of(ob: bpy.types.Object | None) -> Face | None:
         return None
     armature = armature_of(mesh)
     meshes = _meshes_on(armature) if armature is not None else [mesh]
-    pairs = tuple((_source_of(_record(each)), each) for each in meshes)
-    return Face(mesh, _source_of(record), record, pairs)
+    pairs = tuple((_source_of(_record(each), each), each) for each in meshes)
+    return Face(mesh, _source_of(record, mesh), record, pairs)
 
 
 def _meshes_on(armature: bpy.types.Object) -> list[bpy.types.Object]:
@@ -98,16 +100,25 @@ def active_label(ob: bpy.types.Object | None) -> str:
 def other_faces(face: Face) -> list[bpy.types.Object]:
     """The other skinned objects of the same sources, which lie in the same place."""
     own = [mesh for _, mesh in face.pairs]
-    sources = dict.fromkeys(source.name for source, _ in face.pairs if source is not None)
-    return [ob for name in sources for ob in _by_source.at(name) if ob not in own]
+    sources = dict.fromkeys(source for source, _ in face.pairs if source is not None)
+    return [ob for source in sources for ob in _made_from(source) if ob not in own]
 
 
 def _record(ob: bpy.types.Object) -> FaceRecord | None:
     return read_record(ob, FACE, FaceRecord) if FACE in ob else None
 
 
-def _source_of(record: FaceRecord | None) -> bpy.types.Object | None:
-    source = look_ups.named(record.source) if record is not None else None
+def _made_from(source: bpy.types.Object) -> list[bpy.types.Object]:
+    """The skinned objects made from the object, and not from one of its name in another file."""
+    return [ob for ob in _by_source.at(source.name) if _source_of(_record(ob), ob) in (source, None)]
+
+
+def _source_of(record: FaceRecord | None, made: bpy.types.Object) -> bpy.types.Object | None:
+    if record is None:
+        return None
+    library = record.library or (made.library.filepath if made.library is not None else "")
+    # A linked source may have become local since.
+    source = look_ups.named_in(record.source, library) or look_ups.named_in(record.source, "")
     return source if source is not None and source.type == "MESH" and source.data.shape_keys is not None else None
 
 
