@@ -41,7 +41,7 @@ class SKINNING_OT_solve_transforms(_Named, SkinningJob, bpy.types.Operator):
 
 class SKINNING_OT_solve_again(_Named, SkinningJob, bpy.types.Operator):
     """Solve for weights and keyframes of a skeleton whose bones you have merged, split, moved, renamed or reparented \
-in Edit Mode. Bones, names, parents and joints stay as they are"""
+in Edit Mode. Bones, names, parents and the joints that you have placed stay as they are"""
 
     bl_idname = "skinning.solve_again"
     bl_label = "Solve Again"
