@@ -110,8 +110,8 @@ COMMANDS = (
         "solve-again",
         "solve for the weights and keyframes of an edited skeleton",
         "Solve for the weights and keyframes with which the bones of a skeleton that was edited after its conversion "
-        "bring the mesh closest to the source's animation, and save the file. Bones, names, parents and the joints that "
-        "were placed stay.",
+        "bring the mesh closest to the source's animation, and save the file. Bones, names, parents and the joints "
+        "that were placed stay.",
         settings=AgainSettings,
         work=_named_alone(again.solve_again),
         add_object=_add_object,
