@@ -66,12 +66,6 @@ class BodySurface:
         over_bridges = _touching(used, self._bridges, reach[self._bridges].mean(axis=1))
         return over_edges + over_bridges, over_edges
 
-    def areas(self) -> np.ndarray:
-        """(N,) a third of the area of the triangles at each vertex."""
-        corners = self._points[self._triangles]
-        area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-        return np.bincount(self._triangles.ravel(), np.repeat(area / 3.0, 3), len(self._points))
-
     def inside(self, places: np.ndarray) -> np.ndarray:
         """(n,) bool: which of ``places`` (n, 3) the surface surrounds, by more than half where it has holes.
 

@@ -33,6 +33,14 @@ class BoneRegions:
         self.count = bone_count
         self._trees: dict[int, cKDTree] = {}
 
+    def extents(self, seen: np.ndarray) -> np.ndarray:
+        """(P,) how far the vertices that each bone moves most are from its middle; seen (3,): the share of each axis
+        that counts."""
+        bones = strongest_bones(self.bones, self.weights)
+        extents = np.zeros(self.count)
+        np.maximum.at(extents, bones, np.linalg.norm((self.points - self.means[bones]) * seen, axis=1))
+        return extents
+
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """(C,), (C,): pairs of bones that may be joined, the first the lower."""
         first, second = np.triu_indices(self.count, 1)

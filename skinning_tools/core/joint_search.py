@@ -3,7 +3,7 @@
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree, shortest_path
 
 from .body_surface import BodySurface
 from .bone_regions import BoneRegions
@@ -43,6 +43,8 @@ _WEAK, _LAST_RESORT = 0.02, 10.0
 _LOOSE_SLIP = 0.03
 # More than the rest of any link on one surface costs.
 _OFF_MIDDLE = 2.0
+# Bones whose farthest end is at most this multiple of the least distance away are about as central as any.
+_CENTRAL = 1.5
 
 
 def find_joint_hierarchy(
@@ -59,25 +61,27 @@ def find_joint_hierarchy(
     more the bones move against each other, where the joint is far from either bone, where the way from one to the
     other over the surface is a detour, or where they touch less than either touches another bone. Links whose joint
     does not hold are left out between parts that do not touch, so that an independent part has its own root. A tree's
-    root is its bone of the least mean distance, in links, from the surface. Joints lie inside the body where the motion
-    allows it.
+    root is in the middle between its ends, where limbs hang from on both sides. Joints lie inside the body where the
+    motion allows it.
     """
     bone_count = transforms.shape[1]
     center = rest.mean(axis=0)
     size = diagonal(rest) or 1.0
     regions = BoneRegions((rest - center) / size, bones, weights, bone_count)
     links = _Links(regions, rigid_motion(transforms, rest, bones, weights), center, size)
-    mass, surface = regions.mass, None
+    surface = None
     if triangles is not None and len(triangles):
         surface = BodySurface(regions.points, triangles)
         links.weigh_body(regions, surface)
-        mass = np.bincount(bones.ravel(), (weights * surface.areas()[:, None]).ravel(), bone_count)
     partners, plane = mirrored_bones(regions.points, bones, weights, bone_count), mirror_plane(regions.points)
     if partners is not None:
         links.mirror(partners, plane)
-    parents = _rooted(links.tree(), mass)
+    middle = np.zeros(bone_count, bool) if partners is None else partners == np.arange(bone_count)
+    # Seen from the side of a symmetric body: arms that reach out do not draw its center from hip to chest.
+    seen = np.array([1.0, 1.0, 1.0] if partners is None else [0.0, 1.0, 1.0])
+    parents = _rooted(links.lengths(links.tree(), regions.means, seen), regions.extents(seen), middle)
     if surface is not None:
-        links.draw_in(parents, surface, plane)
+        links.draw_in(parents, regions.means, surface, plane)
     children = np.flatnonzero(parents >= 0)
     used = links.rows[children, parents[children]]
     joints, slips = regions.means * size + center, np.zeros(bone_count)
@@ -142,12 +146,19 @@ class _Links:
         self.allowed &= self.allowed[image] | (image < 0)
         # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other. A
         # weak link is no reason to: what lies between may be in two halves. Halves touch nothing more than each other,
-        # and are linked; all else on the two sides hangs from the body and not from each other, as legs do.
+        # turn less against each other than against the middle, and are linked; all else on the two sides hangs from the
+        # body and not from each other, as legs do, even where one of them has the hip.
         middle = partners == np.arange(len(partners))
         across = partners[self.first] == self.second
         self.costs += _OFF_MIDDLE * ~(middle[self.first] & middle[self.second] & ~self._weak)
         self.costs += _OFF_MIDDLE * across
-        self.costs[across & (self._share == 1.0)] = 0.0
+        turns = np.linalg.norm(self.motion.turns(), axis=1)
+        least = np.full(len(partners), np.inf)
+        for side, other in ((self.first, self.second), (self.second, self.first)):
+            central = middle[other] & (self._share > _TOUCHING)
+            np.minimum.at(least, side[central], turns[central])
+        halves = across & (self._share == 1.0) & (turns <= np.minimum(least[self.first], least[self.second]))
+        self.costs[halves] = 0.0
 
     def tree(self) -> csr_matrix:
         """(P, P) the allowed links of least sum of costs that connect what can be connected."""
@@ -156,16 +167,26 @@ class _Links:
         costs = self.costs[self.allowed] + 1e-9
         return minimum_spanning_tree(csr_matrix((costs, ends), shape=self.rows.shape))
 
-    def draw_in(self, parents: np.ndarray, surface: BodySurface, plane: float) -> None:
-        """Move the joints of the tree ``parents`` (P,) into the body."""
+    def lengths(self, tree: csr_matrix, means: np.ndarray, seen: np.ndarray) -> csr_matrix:
+        """(P, P), symmetric: the lengths of the links of a ``tree`` (P, P), from the ``means`` (P, 3) of the bones by
+        way of the joints; seen (3,): the share of each axis that counts."""
+        ends = tree.nonzero()
+        joints = self.joints[self.rows[ends]]
+        lengths = sum(np.linalg.norm((means[each] - joints) * seen, axis=1) for each in ends)
+        # A length of zero would remove the link.
+        half = csr_matrix((lengths + 1e-9, ends), shape=tree.shape)
+        return half + half.T
+
+    def draw_in(self, parents: np.ndarray, means: np.ndarray, surface: BodySurface, plane: float) -> None:
+        """Move the joints of the tree ``parents`` (P,) into the body; means (P, 3) of the bones' vertices."""
         children = np.flatnonzero(parents >= 0)
         used = self.rows[children, parents[children]]
         place = np.full(len(self.first), -1)
         place[used] = np.arange(len(used))
         image = np.where(self._image[used] >= 0, place[self._image[used]], -1)
-        self.joints[used] = into_body(
-            self.motion.of(used), self.joints[used], self.meeting[used], image, plane, surface
-        )
+        middles = 0.5 * (means[children] + means[parents[children]])
+        given = self.motion.of(used), self.joints[used], self.meeting[used]
+        self.joints[used] = into_body(*given, middles, image, plane, surface)
 
 
 def _log_over(spread: np.ndarray, noise: float) -> np.ndarray:
@@ -182,34 +203,23 @@ def _shares_of_most(first: np.ndarray, second: np.ndarray, touching: np.ndarray,
     return touching / np.where(least > 0, least, 1.0)
 
 
-def _rooted(tree: csr_matrix, mass: np.ndarray) -> np.ndarray:
-    """(P,) parents of a forest, each tree hanging from the bone nearest to the mass."""
-    bone_count = len(mass)
-    parents = np.full(bone_count, -1, dtype=np.int32)
-    links = (tree + tree.T).tocsr()
+def _rooted(links: csr_matrix, extents: np.ndarray, middle: np.ndarray) -> np.ndarray:
+    """(P,) parents of a forest. Each tree hangs from a bone that is near to all its ends: of those about as near, from
+    one that others hang from on both sides, as the hip does.
+
+    links (P, P), symmetric: lengths. extents (P,): how far each bone reaches. middle (P,) bool: the bones in the middle
+    of a symmetric body.
+    """
+    parents = np.full(len(extents), -1, dtype=np.int32)
+    ways = shortest_path(links, directed=False) + extents
+    farthest = np.where(np.isfinite(ways), ways, 0.0).max(axis=1)
     count, labels = connected_components(links, directed=False)
+    ends, limbs = np.diff(links.indptr), np.diff(links[:, ~middle].indptr)
+    least = 2 if middle.any() else 3
     for label in range(count):
         members = np.flatnonzero(labels == label)
-        root = members[0]
-        if len(members) > 1:
-            root = _center_of_mass(links, members, mass)
+        central = members[farthest[members] <= _CENTRAL * farthest[members].min()]
+        root = min(central, key=lambda bone: (ends[bone] < 2, not middle[bone], limbs[bone] < least, farthest[bone]))
         order, predecessors = breadth_first_order(links, root, directed=False)
         parents[order[1:]] = predecessors[order[1:]]
     return parents
-
-
-def _center_of_mass(links: csr_matrix, members: np.ndarray, mass: np.ndarray) -> int:
-    """The bone of a tree with the fewest links to the vertices on average."""
-    order, predecessors = breadth_first_order(links, members[0], directed=False)
-    below = mass.copy()
-    for bone in order[:0:-1]:
-        below[predecessors[bone]] += below[bone]
-    total = below[members[0]]
-    bone = members[0]
-    # From a root downward, the heavier side wins, as long as there is one.
-    while True:
-        children = order[1:][predecessors[order[1:]] == bone]
-        heavy = children[2 * below[children] > total] if len(children) else children
-        if len(heavy) == 0:
-            return int(bone)
-        bone = heavy[0]

@@ -18,14 +18,16 @@ def into_body(
     motion: PairMotion,
     joints: np.ndarray,
     meeting: np.ndarray,
+    middles: np.ndarray,
     image: np.ndarray,
     plane: float,
     surface: BodySurface,
 ) -> np.ndarray:
     """Joints (C, 3), those outside the body drawn toward where the bones meet until they are inside.
 
-    They move first along directions in which the bones hardly turn, and as long as that adds little slip.
-    meeting (C, 3): where the bones meet.
+    So are those on the other side of a symmetric body, such as crossed hips. They move first along directions in which
+    the bones hardly turn, and as long as that adds little slip.
+    meeting, middles (C, 3): where the bones of a joint meet, and the middle of both.
     image (C,): the joints that mirror these in x = ``plane``, −1 without one; where they do, they still do in the end.
     All in shares of the mesh's diagonal.
     """
@@ -33,13 +35,18 @@ def into_body(
     exact = np.abs(symmetric_joints(joints, image, plane, np.inf) - joints).max(axis=1) < _ROUNDING
     image = np.where(exact, image, -1)
     most = with_image(motion.slips(joints), image) + _MORE_SLIP
-    outside = ~surface.inside(joints)
+    sides = np.where((image >= 0) & (image != np.arange(len(image))), middles[:, 0] - plane, 0.0)
+    # Thighs may meet the hip in the middle of it.
+    aims = meeting.copy()
+    aims[:, 0] = np.where((meeting[:, 0] - plane) * sides < 0, middles[:, 0], meeting[:, 0])
+    outside = ~surface.inside(joints) | ((joints[:, 0] - plane) * sides < 0)
     outside |= outside[image] & (image >= 0)
     for turn in _TURNS:
         trial = joints.copy()
-        trial[outside] = motion.of(outside).joints(meeting[outside], turn)
+        trial[outside] = motion.of(outside).joints(aims[outside], turn)
         trial = symmetric_joints(trial, image, plane, np.inf)
         better = outside & (with_image(motion.slips(trial), image) <= most)
+        better &= (trial[:, 0] - plane) * sides >= 0
         better[better] = surface.inside(trial[better])
         better &= better[image] | (image < 0)
         joints[better] = trial[better]

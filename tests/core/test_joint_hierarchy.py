@@ -276,3 +276,23 @@ def test_fewer_keys_on_joints_stay_within_the_tolerance(kind):
         "nk,fnkij,nj->fni", weights, (reduced - result.transforms)[:, bones], np.c_[rest, np.ones(len(rest))]
     )
     assert np.linalg.norm(change, axis=-1).max() <= 0.02 * (1 + 1e-9)
+
+
+def test_the_root_is_the_hip_though_the_head_is_large_and_the_arms_are_long():
+    random = np.random.default_rng(4)
+    joints = np.array([[0, 0, 0.5], [0, 0, 0.3], [-0.4, 0, 0.7], [0.4, 0, 0.7], [-0.1, 0, 0.2], [0.1, 0, 0.2]])
+    lengths = np.array([[0, 0, 0.6], [0, 0, 0.2], [-0.9, 0, 0], [0.9, 0, 0], [0, 0, -0.7], [0, 0, -0.7]])
+    clouds = np.stack([joint + random.random((60, 1)) * length for joint, length in zip(joints, lengths, strict=True)])
+    clouds += 0.05 * random.normal(size=clouds.shape)
+    clouds[0, :, :2] *= 3.0
+    clouds[:2, 30:] = clouds[:2, :30] * [-1, 1, 1]
+    clouds[[3, 5]] = clouds[[2, 4]] * [-1, 1, 1]
+    transforms = np.empty((12, 6, 3, 4))
+    for frame in range(12):
+        # The head and the legs hang from the hip, the arms from the head.
+        for bone, parent in ((1, 1), (0, 1), (2, 0), (3, 0), (4, 1), (5, 1)):
+            turned = Rotation.from_rotvec(0.5 * random.normal(size=3)).as_matrix()
+            moved = square(skinned_shapes.about(turned, joints[bone]))
+            transforms[frame, bone] = (moved if bone == parent else square(transforms[frame, parent]) @ moved)[:3]
+    skin = np.repeat(np.arange(6), 60)[:, None], np.ones((360, 1))
+    assert find_joint_hierarchy(clouds.reshape(-1, 3), *skin, transforms).parents.tolist() == [1, -1, 0, 0, 1, 1]
