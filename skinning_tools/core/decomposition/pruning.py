@@ -8,10 +8,9 @@ small losses do not add up to a large one.
 """
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
 from ..deform.influences import weight_matrix
 from ..grouping import members
@@ -35,6 +34,8 @@ _TURN, _LARGEST, _NOISES = 0.05, 0.006, 4.0
 # And at least this multiple of the slip of its best joint: what slides on its neighbors, as cloth does, is no part that
 # turns. Radians (root mean square): joints of bones that turn less stay in the middle of a bone's vertices.
 _SLIPS, _FAINT_TURN = 1.0, 0.03
+# What is needed this much is not looked at again: with fewer neighbors, a bone is not less needed.
+_CLEARLY = 1.5
 # A bone that has less than this share of its weight on vertices that follow it most is worth less: it blends others.
 _LEAD = 0.25
 # The share of the bones that may be removed at once; the sweeps after a removal, and the sweeps over all vertices at
@@ -65,14 +66,17 @@ def prune_bones(
     pruned, count = rows, len(rows) // 4
     slips = _least_slips(sample, BoneModel(rows), few, neighborhoods(few, count))
     kind = StiffBones(sample, reduction.of_vertices(vertices), scaled=False)
+    unclear = np.ones(count, dtype=bool)
     while True:
         # How many rounds there will be is not known.
         part = span(progress, 0.7 * (1.0 - len(pruned) / len(rows)), 0.7)
         checkpoint(part, 0.0, "Removing bones")
-        gone = _least_needed(_removals(sample, BoneModel(pruned), few, noise, slips), len(pruned) // 4)
+        removals = _removals(sample, BoneModel(pruned), few, noise, slips, np.flatnonzero(unclear))
+        gone = _least_needed(removals, len(pruned) // 4)
         if not gone:
             break
-        slips = np.delete(slips, list(gone))
+        unclear[[bone for bone, removal in removals.items() if removal.need >= _CLEARLY]] = False
+        slips, unclear = np.delete(slips, list(gone)), np.delete(unclear, list(gone))
         pruned, few = _without(pruned, few, gone)
         pruned, few, _ = alternate(kind, pruned, few, range(1, 1 + _SWEEPS), optimize_rest_pose, span(part, 0.0, 0.1))
     if len(pruned) // 4 == count:
@@ -94,10 +98,16 @@ class _Removal:
 
 
 def _removals(
-    sample: AnimationMatrix, model: BoneModel, state: VertexState, noise: np.ndarray, slips: np.ndarray
-) -> list[_Removal]:
+    sample: AnimationMatrix,
+    model: BoneModel,
+    state: VertexState,
+    noise: np.ndarray,
+    slips: np.ndarray,
+    bones: np.ndarray,
+) -> dict[int, _Removal]:
+    """Of each of the ``bones`` (n,)."""
     near = neighborhoods(state, model.bone_count)
-    return [_removal(sample, model, state, noise, bone, near[bone], slips[bone]) for bone in range(model.bone_count)]
+    return {bone: _removal(sample, model, state, noise, bone, near[bone], slips[bone]) for bone in bones.tolist()}
 
 
 def _least_slips(sample: AnimationMatrix, model: BoneModel, state: VertexState, near: np.ndarray) -> np.ndarray:
@@ -125,12 +135,14 @@ def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
     used = weight_matrix(state.bones, state.weights, bone_count)
     near = (used.T @ used).toarray() > 0
     regions = members(strongest_bones(state.bones, state.weights), bone_count)
-    trees = {bone: cKDTree(state.points[mine, :3]) for bone, mine in enumerate(regions) if len(mine)}
-    gaps = np.full((bone_count, bone_count), np.inf)
-    for bone, other in combinations(trees, 2):
-        gaps[bone, other] = gaps[other, bone] = trees[bone].query(trees[other].data)[0].min()
-    for bone in trees:
-        nearest = np.argsort(gaps[bone], kind="stable")[: min(_NEAR_REGIONS, len(trees) - 1)]
+    filled = np.flatnonzero([len(mine) > 0 for mine in regions])
+    points = state.points[np.concatenate(regions), :3]
+    ends = np.cumsum([len(regions[bone]) for bone in filled])
+    for place, (bone, end) in enumerate(zip(filled, ends, strict=True)):
+        away = cdist(points[end - len(regions[bone]) : end], points, "sqeuclidean").min(axis=0)
+        gaps = np.minimum.reduceat(away, np.append(0, ends[:-1]))
+        gaps[place] = np.inf
+        nearest = filled[np.argsort(gaps, kind="stable")[: min(_NEAR_REGIONS, len(filled) - 1)]]
         near[bone, nearest] = near[nearest, bone] = True
     return near
 
@@ -185,12 +197,11 @@ def _squared_errors(sample: AnimationMatrix, model: BoneModel, data: np.ndarray,
     return np.square(sample.unweigh(design @ transforms - data).reshape(len(data), -1, 3)).sum(axis=2)
 
 
-def _least_needed(removals: list[_Removal], bone_count: int) -> dict[int, _Removal]:
+def _least_needed(removals: dict[int, _Removal], bone_count: int) -> dict[int, _Removal]:
     """The removals to make now, by bone: of bones that are not needed, none of which takes over from another."""
     chosen: dict[int, _Removal] = {}
     heirs: set[int] = set()
-    for bone in sorted(range(bone_count), key=lambda bone: removals[bone].need):
-        removal = removals[bone]
+    for bone, removal in sorted(removals.items(), key=lambda each: each[1].need):
         if removal.need >= 1.0 or len(chosen) >= max(1, int(_AT_ONCE * bone_count)):
             break
         taking = set(removal.bones[removal.weights > 0].tolist())
