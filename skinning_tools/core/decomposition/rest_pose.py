@@ -11,7 +11,7 @@ _HOLD = 1e-7
 
 
 class OwnBones:
-    """What the bones (n, K) of some vertices predict, and how that lies to each other and to the data."""
+    """What the vertex step needs of the bones (n, K) of some vertices, gathered once for all its parts."""
 
     def __init__(self, model: BoneModel, data_products: np.ndarray, bones: np.ndarray):
         """data_products (n, P, 4) from ``BoneModel.data_products``."""
@@ -27,7 +27,7 @@ class OwnBones:
         return unpack(packed), np.einsum("nk,nki->ni", weights, self._products)
 
     def fit(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The inner products of the predictions (K, K, n), and those with the data (K, n), of rest ``points`` (n, 4)."""
+        """Inner products of what the bones predict for rest ``points`` (n, 4): all pairs (K, K, n), the data (K, n)."""
         size = self._products.shape[1]
         gram = np.empty((size, size, len(points)))
         gram[self._first, self._second] = np.einsum("qni,ni->qn", self._blocks, monomials(points))

@@ -2,7 +2,7 @@
 """Weights, influences and rest positions of a block of vertices for given bone transforms (sections 4.3 and 4.4).
 
 The paper picks the bones that predict a vertex best alone. Here the vertex keeps its bones, the ones that would lower
-its error most from where it is join as candidates, and a convex fit over all of them decides which stay: clearly more
+its error most from where it is join as candidates, and the best convex fit to so many of them stays: clearly more
 accurate at the same number of influences, and a bone that has become redundant makes room for another.
 """
 
@@ -17,9 +17,9 @@ from .bone_model import BoneModel, monomials
 from .rest_pose import OwnBones, fit_rest_positions, squared_errors
 from .weights import closest_on_simplex, descend, fit_convex
 
-# The number of candidates beyond the allowed influences, and the steps of the rough fit over all of them. Adding one
-# bone in a sweep ends with clearly less error than adding two or three: no bone is added before the others have adapted
-# to the last change.
+# The number of candidates beyond the allowed influences, and where these are more than four, the steps of a rough fit
+# over all. Adding one bone in a sweep ends with clearly less error than adding two or three: no bone is added before
+# the others have adapted to the last change.
 _EXTRA_CANDIDATES = 1
 _ROUGH_STEPS = 12
 
@@ -87,7 +87,7 @@ def _refitted(own: OwnBones, points: np.ndarray, bones: np.ndarray, weights: np.
     fitted, errors = fit_convex(gram, data)
     weights = np.where(errors < now, fitted / fitted.sum(axis=0), present).T
     # The weight of a slot that repeats the first bone goes to that.
-    weights[:, 1:] = np.where((bones[:, 1:] == bones[:, :1]), 0.0, weights[:, 1:])
+    weights[:, 1:] = np.where(bones[:, 1:] == bones[:, :1], 0.0, weights[:, 1:])
     weights[:, 0] = 1.0 - weights[:, 1:].sum(axis=1)
     return weights
 
@@ -139,7 +139,6 @@ def choose_weights(
     products (n, P, 4) from ``BoneModel.data_products``; bones and weights as they are now, never made worse.
     """
     count, influences = bones.shape
-    rows = np.arange(count)
     powers = monomials(points)
     with_data = np.einsum("npi,ni->np", products, points)
     if pull is not None:
@@ -158,9 +157,7 @@ def choose_weights(
     return chosen.astype(bones.dtype), fitted / fitted.sum(axis=1, keepdims=True), errors
 
 
-def _fit_few(
-    gram: np.ndarray, data: np.ndarray, present: np.ndarray, influences: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _fit_few(gram: np.ndarray, data: np.ndarray, present: np.ndarray, influences: int) -> tuple[np.ndarray, np.ndarray]:
     """Weights (m, n), no more than ``influences`` of a vertex above 0, and errors (n,); no worse than ``present``."""
     if influences <= 4:
         return closest_on_simplex(gram, data, influences)

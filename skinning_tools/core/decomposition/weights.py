@@ -54,17 +54,18 @@ def _try_faces(gram: np.ndarray, data: np.ndarray, corners: int, weights: np.nda
     for origin in range(size + 1 - corners):
         products, along = _edges(gram, data, origin)
         for edges in combinations(range(len(along)), corners - 1):
-            values, solid = solve_small([[products[i][j] for j in edges] for i in edges], [along[i] for i in edges], _FLAT)
-            shares = dict(zip((origin + 1 + edge for edge in edges), values, strict=True))
-            shares[origin] = 1.0 - sum(values)
-            reached = gram[origin, origin] - 2.0 * data[origin]
+            system = [[products[i][j] for j in edges] for i in edges]
+            values, solid = solve_small(system, [along[i] for i in edges], _FLAT)
+            first, reached = np.ones(count), gram[origin, origin] - 2.0 * data[origin]
+            inside, shares = solid.copy(), {origin: first}
             for edge, value in zip(edges, values, strict=True):
+                first -= value
                 reached -= value * along[edge]
+                inside &= value >= 0
+                shares[origin + 1 + edge] = value
+            inside &= first >= 0
             # The smaller faces of a flat one hold the same points.
             reached[~solid] = -np.inf
-            inside = solid.copy()
-            for value in shares.values():
-                inside &= value >= 0
             better = inside & (reached < cost)
             np.copyto(cost, reached, where=better)
             for corner, row in enumerate(weights):
@@ -91,7 +92,7 @@ def _edges(gram: np.ndarray, data: np.ndarray, origin: int) -> tuple[list[list[n
 
 
 def solve_small(
-    matrices: Sequence[Sequence[np.ndarray]], right: Sequence[np.ndarray], flat: float
+    matrices: np.ndarray | Sequence[Sequence[np.ndarray]], right: np.ndarray | Sequence[np.ndarray], flat: float
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Solve symmetric systems of up to three unknowns, matrices (m, m, n) and right (m, n), by cofactors.
 

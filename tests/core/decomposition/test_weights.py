@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The convex fit, against the conditions that only its optimum fulfils."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -70,6 +72,17 @@ def test_general_fit_is_the_optimum(size, dimension, seed, kind):
 def test_both_solvers_agree(size, dimension, seed):
     _, _, gram, products = problem(size, dimension, 30, seed)
     np.testing.assert_allclose(closest_on_simplex(gram, products)[1], fit_convex_general(gram, products)[1], atol=1e-7)
+
+
+@given(st.integers(1, 4), st.integers(0, 10_000), kinds)
+@settings(deadline=None, max_examples=50)
+def test_of_many_corners_the_best_few_have_weights(most, seed, kind):
+    _, _, gram, products = problem(6, 5, 30, seed, kind)
+    weights, cost = closest_on_simplex(gram, products, most)
+    assert np.all((weights > 0).sum(axis=0) <= most)
+    subsets = [list(few) for few in combinations(range(6), most)]
+    best = np.min([fit_convex_general(gram[np.ix_(few, few)], products[few])[1] for few in subsets], axis=0)
+    np.testing.assert_allclose(cost, best, atol=1e-7 * (1 + np.abs(best).max()))
 
 
 def test_data_inside_the_simplex_gives_its_coordinates_back():
