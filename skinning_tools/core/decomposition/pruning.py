@@ -34,8 +34,8 @@ _TURN, _LARGEST, _NOISES = 0.05, 0.006, 4.0
 # And at least this multiple of the slip of its best joint: what slides on its neighbors, as cloth does, is no part that
 # turns. Radians (root mean square): joints of bones that turn less stay in the middle of a bone's vertices.
 _SLIPS, _FAINT_TURN = 1.0, 0.03
-# What is needed this much is not looked at again: with fewer neighbors, a bone is not less needed.
-_CLEARLY = 1.5
+# A bone that is needed this much is not measured again: with fewer bones around it, it hardly ever falls below 1.
+_CLEARLY = 2.0
 # A bone that has less than this share of its weight on vertices that follow it most is worth less: it blends others.
 _LEAD = 0.25
 # The share of the bones that may be removed at once; the sweeps after a removal, and the sweeps over all vertices at
