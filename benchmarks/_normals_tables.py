@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tables of benchmarks/decomposition.py on normals: what the settings bring, and how normals can be computed."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -64,9 +65,9 @@ def show_normals_by_settings(tables: Tables) -> None:
     name, bone_count = "samba", 30
     tables.begin(
         "Normals by settings",
-        f"{name}, {bone_count} affine bones unless said: E_RMS, and the angle between normals in degrees, in every "
-        f"{NORMALS_EVERY}th frame.",
-        *("settings", "E_RMS", "normals, mean", "normals, 90 % within"),
+        f"{name}, {bone_count} affine bones unless said: E_RMS, the angle between normals in degrees, in every "
+        f"{NORMALS_EVERY}th frame, and the processor time of the solve, divided by the default's.",
+        *("settings", "E_RMS", "normals, mean", "normals, 90 % within", "time"),
     )
     plain = Settings(bone_count)
     animation = captured(name)
@@ -75,37 +76,56 @@ def show_normals_by_settings(tables: Tables) -> None:
         ("Surface 0.5", replace(plain, surface=0.5)),
         ("Surface 1", replace(plain, surface=1.0)),
         ("Surface 0.5, Smoothness 0.25", replace(plain, surface=0.5, smoothness=0.25)),
+        ("Best", replace(plain, quality="BEST")),
+        ("Best, Surface 1", replace(plain, quality="BEST", surface=1.0)),
         ("Emphasis 1", replace(plain, emphasis=1.0)),
         ("Smoothness 0.25", replace(plain, smoothness=0.25)),
         ("8 influences", replace(plain, max_influences=8)),
         ("10 residual shapes", replace(plain, residual_shapes=10)),
+        ("3 residual shapes", replace(plain, residual_shapes=3)),
+        ("3 residual shapes, Surface 0.5", replace(plain, residual_shapes=3, surface=0.5)),
         ("60 bones", replace(plain, bone_count=60)),
     ):
-        found = decompose(animation, settings)
-        tables.row(label, f"{found.e_rms:.3f}", *normals_of(animation, skinned_frames(found)))
+        found, seconds = timed(animation, settings)
+        if settings is plain:
+            default = seconds
+        normals = normals_of(animation, skinned_frames(found))
+        tables.row(label, f"{found.e_rms:.3f}", *normals, f"{seconds / default:.1f}")
         if settings is plain:
             meter, frames = freest(animation, found)
             e_rms, label = f"{meter.e_rms:.3f}", f"default's bones, {4 * plain.max_influences} free numbers a vertex"
-            tables.row(label, e_rms, *normals_of(animation, frames[::NORMALS_EVERY]))
+            tables.row(label, e_rms, *normals_of(animation, frames[::NORMALS_EVERY]), "")
 
 
 def show_surface(tables: Tables) -> None:
     tables.begin(
         "Surface",
         f"E_RMS, the largest error and the angle between normals (the mean, and what 90 % are within; every "
-        f"{NORMALS_EVERY}th frame) with *Surface* at 0.5, divided by those without.",
-        *("sequence", "bones", "kind", "E_RMS", "largest error", "normals, mean", "normals, 90 % within"),
+        f"{NORMALS_EVERY}th frame) and the processor time of the solve with *Surface*, divided by those without.",
+        *("sequence", "bones", "kind", "Surface", "E_RMS", "largest error", "normals, mean", "normals, 90 % within"),
+        "time",
     )
     for name, bone_count in CAPTURED:
         animation = captured(name)
         for kind in ("AFFINE", "RIGID"):
-            values = []
-            for surface in (0.0, 0.5):
-                found = decompose(animation, Settings(bone_count, kind, surface=surface))
-                normals = map(float, normals_of(animation, skinned_frames(found)))
-                values.append([found.e_rms, found.max_error, *normals])
-            ratios = (f"{ratio:.2f}" for ratio in np.divide(values[1], values[0]))
-            tables.row(name, str(bone_count), kind, *ratios)
+            plain = _with_surface(animation, bone_count, kind, 0.0)
+            for surface in (0.5, 1.0):
+                ratios = np.divide(_with_surface(animation, bone_count, kind, surface), plain)
+                cells = (f"{ratio:.2f}" for ratio in ratios[:-1])
+                tables.row(name, str(bone_count), kind, f"{surface:g}", *cells, f"{ratios[-1]:.1f}")
+
+
+def _with_surface(animation: Animation, bone_count: int, kind: str, surface: float) -> list[float]:
+    found, seconds = timed(animation, Settings(bone_count, kind, surface=surface))
+    normals = map(float, normals_of(animation, skinned_frames(found)))
+    return [found.e_rms, found.max_error, *normals, seconds]
+
+
+def timed(animation: Animation, settings: Settings) -> tuple[Decomposition, float]:
+    """The result and the processor seconds of its solve."""
+    start = time.process_time()
+    found = decompose(animation, settings)
+    return found, time.process_time() - start
 
 
 def skinned_frames(found: Decomposition) -> list[np.ndarray]:

@@ -26,16 +26,17 @@ from .smoothness import neighbor_weights
 from .sweeps import alternate, skin_errors, vertex_blocks
 from .vertex_step import VertexState
 
-_SWEEPS = 16
+# Rounds, each with new copies, and the sweeps of one. More rounds of one sweep end no closer in the same time.
+_ROUNDS, _SWEEPS = 10, 2
 # b at full surface, as a share of the mesh's radius; by how much E_RMS may rise there; and by how much the largest
 # error may, anywhere.
 _LENGTH, _ALLOWED, _ALLOWED_LARGEST = 0.05, 0.1, 0.05
-# Where that is too much, b becomes shorter.
+# Where that is too much, or turns normals by more than before, b becomes shorter.
 _SHORTENED = 0.85
 # How much the copy of an error counts beside a vertex's place.
 _FIRMNESS = 4.0
 # Steps of conjugate gradients for the copies, which begin with the last ones.
-_STEPS = 6
+_STEPS = 2
 # Frames in which normals are compared.
 _LOOKED_AT = 8
 
@@ -63,19 +64,21 @@ def with_closer_surface(
     squared, largest = copies.measure(rows, state)
     allowed, most = (1.0 + _ALLOWED * surface) ** 2 * squared, (1.0 + _ALLOWED_LARGEST) * largest
     copies.most = largest
-    best, least, unchanged = (rows, state), copies.angle(), True
-    if least == 0:
+    present = copies.angle()
+    best, least, unchanged = (rows, state), present, True
+    if present == 0:
         # All normals are as in the animation, or there are none, as of loose vertices and wires.
         return rows, state, squared + full * copies.turned(), True
     follower = kind.toward(copies, rows)
-    for number in range(_SWEEPS):
-        part = span(progress, number / _SWEEPS, (number + 1) / _SWEEPS)
+    for number in range(_ROUNDS):
+        part = span(progress, number / _ROUNDS, (number + 1) / _ROUNDS)
         copies.update()
-        rows, state, _ = alternate(follower, rows, state.copy(), range(1, 2), optimize_rest_pose, part)
+        rows, state, _ = alternate(follower, rows, state.copy(), range(1, 1 + _SWEEPS), optimize_rest_pose, part)
         squared, largest = copies.measure(rows, state)
-        if squared > allowed or largest > most:
+        angle = copies.angle()
+        if squared > allowed or largest > most or angle > present:
             copies.strength *= _SHORTENED**2
-        elif (angle := copies.angle()) < least:
+        elif angle < least:
             best, least, unchanged = (rows, state), angle, False
     squared, _ = copies.measure(*best)
     return *best, squared + full * copies.turned(), unchanged
@@ -104,6 +107,7 @@ class _Copies:
         places = np.tile(numbers, 2), np.concatenate([edges.row, edges.col])
         self._differences = sparse.csr_matrix((np.concatenate([ones, -ones]), places), (len(roots), count))
         self._ends = self._differences.T.tocsr()
+        self._squares = abs(self._ends)
         self._normals = _normals(matrix, triangles)
         self._triangles = triangles
         frames = matrix.height // 3
@@ -163,34 +167,35 @@ class _Copies:
         return [slice(start, start + size) for start in range(0, count, size)]
 
     def _edge_normals(self, part: slice) -> np.ndarray:
-        """(E, f, 3) of the frames ``part``, as long as the roots of the edges' weights."""
-        normals = self._normals[:, part]
-        sums = normals[self._first] + normals[self._second]
+        """(3, E, f) of the frames ``part``, as long as the roots of the edges' weights."""
+        normals = np.ascontiguousarray(self._normals[:, :, part])
+        sums = normals[:, self._first]
+        sums += normals[:, self._second]
         lengths = np.sqrt(_dot(sums, sums))
-        sums *= np.divide(self._roots[:, None], lengths, out=np.zeros_like(lengths), where=lengths > 0)[:, :, None]
+        sums *= np.divide(self._roots[:, None], lengths, out=np.zeros_like(lengths), where=lengths > 0)
         return sums
 
     def _along(self, errors: np.ndarray, normals: np.ndarray) -> np.ndarray:
-        """(e_u − e_v)·n_uv (E, f) of errors (N, f, 3)."""
-        return _dot((self._differences @ errors.reshape(len(errors), -1)).reshape(normals.shape), normals)
+        """(e_u − e_v)·n_uv (E, f) of errors (3, N, f)."""
+        return sum(normal * (self._differences @ error) for error, normal in zip(errors, normals, strict=True))
 
     def _turned(self, part: slice) -> float:
-        return float(np.square(self._along(self._errors[:, part], self._edge_normals(part))).sum(dtype=float))
+        return float(np.square(self._along(_planes(self._errors, part), self._edge_normals(part))).sum(dtype=float))
 
     def _smooth(self, part: slice) -> None:
         """Copies and goals for the frames ``part``, by conjugate gradients with the diagonal as preconditioner."""
         normals = self._edge_normals(part) * np.float32(np.sqrt(self.strength))
-        own = (_FIRMNESS * self._own).astype(np.float32)[:, None, None]
+        own = (_FIRMNESS * self._own).astype(np.float32)[:, None]
 
         def image(copies: np.ndarray) -> np.ndarray:
-            pulls = self._along(copies, normals)[:, :, None] * normals
-            return own * copies + (self._ends @ pulls.reshape(len(pulls), -1)).reshape(copies.shape)
+            pulls = self._along(copies, normals)
+            return own * copies + np.stack([self._ends @ (pulls * normal) for normal in normals])
 
-        diagonal = own + (abs(self._ends) @ np.square(normals).reshape(len(normals), -1)).reshape(len(own), -1, 3)
+        diagonal = own + np.stack([self._squares @ np.square(normal) for normal in normals])
+        errors, goals, found = (_planes(each, part) for each in (self._errors, self._goals, self._copies))
         # What the skin missed its goals by asks for as much more the next time.
-        missed = self._errors[:, part] - self._goals[:, part]
-        found = self._copies[:, part].copy()
-        left = own * (self._errors[:, part] + missed) - image(found)
+        missed = errors - goals
+        left = own * (errors + missed) - image(found)
         direction = left / diagonal
         size = np.vdot(left, direction)
         for _ in range(_STEPS):
@@ -206,21 +211,26 @@ class _Copies:
             direction += scaled
         lengths = np.sqrt(_dot(found, found))
         most = np.float32(self.most) * self._frame_weights[part]
-        found *= np.minimum(1.0, np.divide(most, lengths, out=np.ones_like(lengths), where=lengths > 0))[:, :, None]
-        self._copies[:, part], self._goals[:, part] = found, found - missed
+        found *= np.minimum(1.0, np.divide(most, lengths, out=np.ones_like(lengths), where=lengths > 0))
+        self._copies[:, part], self._goals[:, part] = (each.transpose(1, 2, 0) for each in (found, found - missed))
+
+
+def _planes(vectors: np.ndarray, part: slice) -> np.ndarray:
+    """(3, N, f): of vectors (N, F, 3), each axis alone in memory, with which products and sums take half as long."""
+    return np.ascontiguousarray(vectors[:, part].transpose(2, 0, 1))
 
 
 def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Of vectors (..., 3); einsum and sums over so short an axis take several times as long."""
-    return first[..., 0] * second[..., 0] + first[..., 1] * second[..., 1] + first[..., 2] * second[..., 2]
+    """Of vectors (3, ...)."""
+    return first[0] * second[0] + first[1] * second[1] + first[2] * second[2]
 
 
 def _normals(matrix: AnimationMatrix, triangles: np.ndarray) -> np.ndarray:
-    """(N, F, 3) float32: the normals of all frames."""
-    normals = np.empty((matrix.vertex_count, matrix.height // 3, 3), np.float32)
+    """(3, N, F) float32: the normals of all frames."""
+    normals = np.empty((3, matrix.vertex_count, matrix.height // 3), np.float32)
 
     def find(frame: int) -> None:
-        normals[:, frame] = vertex_normals(matrix.positions(frame), triangles)
+        normals[:, :, frame] = vertex_normals(matrix.positions(frame), triangles).T
 
-    for_each(find, range(normals.shape[1]))
+    for_each(find, range(normals.shape[2]))
     return normals
