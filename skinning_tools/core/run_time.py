@@ -44,9 +44,9 @@ def stage_seconds(work: Work) -> dict[str, float]:
         # Sweeps over all vertices, and measuring between them.
         swept += 40 * vertices
     if wanted.surface:
-        swept += 16 * vertices
+        swept += 20 * vertices
         # The errors' copies; and the normals, in as many frames of any animation.
-        solve += 6.8e-6 * positions + 1.2e-4 * vertices
+        solve += 4.2e-6 * positions + 1.2e-4 * vertices
     solve += swept * (0.9e-7 * bones + 1.2e-7 * min(wanted.max_influences, bones) ** 3)
     if wanted.bone_kind != "AFFINE":
         turns = effort.sweeps + effort.sample_sweeps + effort.moves * SWEEPS_OF_MOVE

@@ -32,7 +32,7 @@ _ROUNDS, _SWEEPS = 10, 2
 # error may, anywhere.
 _LENGTH, _ALLOWED, _ALLOWED_LARGEST = 0.05, 0.1, 0.05
 # Where that is too much, or turns normals by more than before, b becomes shorter.
-_SHORTENED = 0.85
+_SHORTENED = 0.75
 # How much the copy of an error counts beside a vertex's place.
 _FIRMNESS = 4.0
 # Steps of conjugate gradients for the copies, which begin with the last ones.
@@ -54,7 +54,7 @@ def with_closer_surface(
     """Transforms and vertices whose normals are closer; what is minimized, at the full b of ``surface``; whether all
     stays as it is.
 
-    triangles (T, 3); rows: Tᵀ (4P, 3F) in the unreduced animation; surface: from 0 to 1. Of all sweeps, the one with
+    triangles (T, 3); rows: Tᵀ (4P, 3F) in the unreduced animation; surface: from 0 to 1. Of all rounds, the one with
     the closest normals among those whose E_RMS has risen by no more than ``surface`` allows, and whose largest error
     has hardly; at worst all stays as it is. Errors count by the importance of their vertices. Raises BadMesh,
     Cancelled.
@@ -102,7 +102,7 @@ class _Copies:
         self._first, self._second = edges.row, edges.col
         roots = np.sqrt(edges.data * np.sqrt(self._own[edges.row] * self._own[edges.col]))
         self._roots = roots.astype(np.float32)
-        # Of both ends of each edge: differences (E, N), and their transpose.
+        # Of both ends of each edge: differences (E, N), their transpose, and that of sums.
         numbers, ones = np.arange(len(roots)), np.ones(len(roots), np.float32)
         places = np.tile(numbers, 2), np.concatenate([edges.row, edges.col])
         self._differences = sparse.csr_matrix((np.concatenate([ones, -ones]), places), (len(roots), count))
@@ -177,7 +177,8 @@ class _Copies:
 
     def _along(self, errors: np.ndarray, normals: np.ndarray) -> np.ndarray:
         """(e_u − e_v)·n_uv (E, f) of errors (3, N, f)."""
-        return sum(normal * (self._differences @ error) for error, normal in zip(errors, normals, strict=True))
+        x, y, z = (normal * (self._differences @ error) for error, normal in zip(errors, normals, strict=True))
+        return x + y + z
 
     def _turned(self, part: slice) -> float:
         return float(np.square(self._along(_planes(self._errors, part), self._edge_normals(part))).sum(dtype=float))
