@@ -83,7 +83,8 @@ class NewJoints:
 
     def _inside(self, joints: Joints, heads: np.ndarray) -> Joints:
         """``joints`` with the movable ones at ``heads`` (n, 3), in shares of the size, or near there in the body."""
-        heads = into_body(self._pairs, heads, self._meeting, np.full(len(heads), -1), 0.0, self._surface)
+        no_mirror = self._meeting, np.full(len(heads), -1), 0.0
+        heads = into_body(self._pairs, heads, self._meeting, *no_mirror, self._surface)
         moved = joints.heads.copy()
         moved[self._children] = heads * self._size + self._center
         return replace(joints, heads=moved)
