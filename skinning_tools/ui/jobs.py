@@ -45,7 +45,7 @@ class WithSettings:
 
     def prepare(self, context: bpy.types.Context) -> None:
         """Fill properties that the caller left unset from the interface's settings."""
-        self.settings.fill(self, context.scene)
+        self.settings.fill(self, context)
 
     def finish(self, context: bpy.types.Context, result: Any) -> str:
         """The line to report: the result itself, or its summary; "" for no result."""

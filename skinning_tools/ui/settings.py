@@ -4,8 +4,8 @@
     class SmoothSettings(Settings, stored="skinning_smooth"):
         strength = number("Strength", 0.5, least=0.0, soft_most=1.0, tip="How far ...", flag="--strength")
 
-A panel shows the values stored in the scene. An operator invoked from the interface uses these for arguments that its
-caller left out; from Python and on the command line, only the arguments and the defaults count.
+A panel shows the values stored in the scene or with the armature. An operator invoked from the interface uses these
+for arguments that its caller left out; from Python and on the command line, only the arguments and the defaults count.
 """
 
 import argparse
@@ -17,6 +17,8 @@ from typing import Any
 
 import bpy
 
+from ..blender.character import armature_at
+from ..blender.job_checks import active_object
 from ..blender.preconditions import unmet
 from .command_line import arguments
 
@@ -247,15 +249,16 @@ def _setting(kind: str, label: str, tip: str, default: Any, least: float | None,
 class Settings:
     """Subclasses declare settings as attributes; an instance has their values as attributes of the same names.
 
-    stored: where they are kept, a path below the scene or the keeper of ``fill``, "" for nowhere; inherited settings
-    keep their path. frames: what is done with a range of frames, such as "measure", "" if there is none. one_of:
-    settings of which the command line must have exactly one. remembered: the operator keeps the values of its last
-    call, as for a dialog.
+    stored: where they are kept, a path below the scene, "" for nowhere; inherited settings keep their path. kept_by:
+    "armature" if the path is below the armature that is active or deforms the active object. frames: what is done with
+    a range of frames, such as "measure", "" if there is none. one_of: settings of which the command line must have
+    exactly one. remembered: the operator keeps the values of its last call, as for a dialog.
     """
 
     declared: dict[str, Setting] = {}
     places: dict[str, str] = {}
     stored = ""
+    kept_by = "scene"
     frames = ""
     one_of: tuple[str, ...] = ()
     remembered = False
@@ -264,10 +267,13 @@ class Settings:
     frame_end: int | None
     frame_step: int
 
-    def __init_subclass__(cls, stored: str = "", frames: str = "", one_of: tuple[str, ...] = (), **given: Any) -> None:
+    def __init_subclass__(
+        cls, stored: str = "", kept_by: str = "", frames: str = "", one_of: tuple[str, ...] = (), **given: Any
+    ) -> None:
         super().__init_subclass__(**given)
         own = {each: value for each, value in vars(cls).items() if isinstance(value, Setting)}
-        cls.stored, cls.frames, cls.one_of = stored or cls.stored, frames or cls.frames, one_of or cls.one_of
+        cls.stored, cls.kept_by = stored or cls.stored, kept_by or cls.kept_by
+        cls.frames, cls.one_of = frames or cls.frames, one_of or cls.one_of
         cls.declared = {**cls.declared, **own, **(_frames(frames) if frames else {})}
         kept = [each for each, setting in cls.declared.items() if setting.kept]
         cls.places = {each: cls.places.get(each) or cls.stored for each in kept}
@@ -299,24 +305,19 @@ class Settings:
         return {each: setting.as_property(SOFT, cls.remembered) for each, setting in cls.declared.items()}
 
     @classmethod
-    def fill(
-        cls,
-        operator: bpy.types.Operator,
-        scene: bpy.types.Scene,
-        keeper: bpy.types.ID | None = None,
-        but: Iterable[str] = (),
-    ) -> None:
-        """Set the properties that the operator's caller left unset, ``but`` some, from the stored settings. keeper:
-        their owner if not the scene.
+    def fill(cls, operator: bpy.types.Operator, context: bpy.types.Context, but: Iterable[str] = ()) -> None:
+        """Set the properties that the operator's caller left unset, ``but`` some, from the stored settings, if any.
 
         This also sets the frame range, so that Adjust Last Operation shows and keeps it.
         """
+        scene = context.scene
+        keeper = armature_at(active_object(context)) if cls.kept_by == "armature" else scene
         for each, value in cls.unlike_stored(scene).items():
             if not operator.properties.is_property_set(each):
                 setattr(operator, each, value)
         for each in cls.declared:
             place = cls.places.get(each)
-            kept = attrgetter(place)(keeper or scene) if place else None
+            kept = attrgetter(place)(keeper) if place and keeper is not None else None
             of_scene = cls.frames and each in RANGE_NAMES and (kept is None or kept.use_scene_range)
             if (of_scene or kept is not None) and each not in but and not operator.properties.is_property_set(each):
                 setattr(operator, each, getattr(scene if of_scene else kept, each))

@@ -16,12 +16,15 @@ from tests.blender.partial_scenes import tube
 pytestmark = pytest.mark.usefixtures("extension")
 
 
+class _Caller(SimpleNamespace):
+    # The property's default, which counts as unset.
+    joints = ""
+
+
 def clicked(operator, **given) -> dict:
     """Call what a click on the button would call, since Blender without a window invokes nothing."""
-    settings, of_caller = operator.settings, SimpleNamespace(settings=operator.settings, **given)
+    settings, of_caller = operator.settings, _Caller(settings=operator.settings, **given)
     of_caller.properties = SimpleNamespace(is_property_set=lambda name: name in vars(of_caller))
-    if hasattr(operator, "own"):
-        of_caller.own = lambda: operator.own(SimpleNamespace(properties=of_caller.properties, **{"joints": ""} | given))
     operator.prepare(of_caller, bpy.context)
     return {name: value for name, value in vars(of_caller).items() if name in settings.declared}
 

@@ -5,8 +5,6 @@ import bpy
 from bpy.props import BoolProperty
 
 from ...blender import background
-from ...blender.character import armature_at
-from ...blender.job_checks import active_object
 from ...ui.boundary import Checked
 from ...ui.jobs import SkinningJob
 from ...ui.settings import Settings
@@ -16,7 +14,7 @@ from .components import Components, find_components
 from .settings import BuildSettings
 
 
-class ComponentsSettings(Settings, stored="skinning_eigenskin"):
+class ComponentsSettings(Settings, stored="skinning_eigenskin", kept_by="armature"):
     """The settings of the build that the components depend on."""
 
     components = BuildSettings.components
@@ -47,11 +45,6 @@ slider. Changes nothing in the scene"""
         # What is shown can be hidden, whatever is active.
         if not component_view.display.shown:
             check_buildable(context, active)
-
-    def prepare(self, context: bpy.types.Context) -> None:
-        armature = armature_at(active_object(context))
-        if self.show and armature is not None:
-            self.settings.fill(self, context.scene, armature)
 
     def steps(self, context: bpy.types.Context) -> background.Steps[Components | None]:
         return (yield from super().steps(context)) if self.show else None

@@ -64,7 +64,7 @@ the mesh itself"""
         armature = armature_at(active_object(context))
         assert armature is not None
         of_scene = armature.skinning_eigenskin.use_scene_range
-        self.settings.fill(self, context.scene, armature, but=RANGE_NAMES if of_scene else ())
+        self.settings.fill(self, context, but=RANGE_NAMES if of_scene else ())
         whole = example_sources.default_range(context.scene, self.use_markers)
         for name, value in zip(RANGE_NAMES, whole, strict=True):
             if not self.properties.is_property_set(name):
@@ -215,9 +215,6 @@ class SKINNING_OT_eigenskin_estimate(Checked, SkinningJob, bpy.types.Operator):
     settings = EstimateSettings
     require = staticmethod(estimate.check_estimable)
     work = staticmethod(estimate.estimate)
-
-    def prepare(self, context: bpy.types.Context) -> None:
-        self.settings.fill(self, context.scene, armature_at(active_object(context)))
 
 
 class SKINNING_OT_eigenskin_pose_next(Checked, AtOnce, bpy.types.Operator):

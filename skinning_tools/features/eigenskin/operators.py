@@ -5,8 +5,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ...blender import error_display
-from ...blender.character import armature_at, character_of, on_mesh_meant, target_mesh
-from ...blender.job_checks import active_object
+from ...blender.character import character_of, on_mesh_meant, target_mesh
 from ...blender.preconditions import check_mode
 from ...blender.wording import counted
 from ...ui.boundary import Checked
@@ -32,9 +31,6 @@ class SKINNING_OT_build_eigenskin(Checked, SkinningJob, bpy.types.Operator):
     settings = BuildSettings
     require = staticmethod(build.check_buildable)
     work = staticmethod(build.build)
-
-    def prepare(self, context: bpy.types.Context) -> None:
-        self.settings.fill(self, context.scene, armature_at(active_object(context)))
 
 
 class _OnCorrectedMesh(Checked, AtOnce):

@@ -38,7 +38,7 @@ DIRECTIONS = (
 )
 
 
-class BuildSettings(Settings, stored="skinning_eigenskin"):
+class BuildSettings(Settings, stored="skinning_eigenskin", kept_by="armature"):
     components = count(
         "Components",
         0,
@@ -156,12 +156,12 @@ class AddSettings(Settings):
     name = name("Name", tip="The example's name. If empty, the name of the posed joint")
 
 
-class EstimateSettings(Settings, stored="skinning_eigenskin"):
+class EstimateSettings(Settings, stored="skinning_eigenskin", kept_by="armature"):
     radius = BuildSettings.radius
     basis_functions = BuildSettings.basis_functions
 
 
-class FrameSettings(Settings, stored="skinning_eigenskin", frames="read"):
+class FrameSettings(Settings, stored="skinning_eigenskin", kept_by="armature", frames="read"):
     use_markers = switch(
         "Only Marked Poses",
         True,

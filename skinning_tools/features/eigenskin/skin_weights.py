@@ -8,9 +8,8 @@ import numpy as np
 
 from ...blender import background
 from ...blender.bone_weights import notes_on_users, read_bone_weights, write_bone_weights
-from ...blender.character import armature_at, character_of
+from ...blender.character import character_of
 from ...blender.figures import Figure, Result
-from ...blender.job_checks import active_object
 from ...blender.preconditions import check_attributes_writable, check_unchanged, object_label
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
@@ -25,7 +24,7 @@ from .settings import BuildSettings
 _COMPONENTS = 3
 
 
-class WeightSettings(Settings, stored="skinning_eigenskin"):
+class WeightSettings(Settings, stored="skinning_eigenskin", kept_by="armature"):
     components = BuildSettings.components
 
 
@@ -100,9 +99,6 @@ afterward"""
     settings = WeightSettings
     require = staticmethod(check_fittable)
     work = staticmethod(fit_to_examples)
-
-    def prepare(self, context: bpy.types.Context) -> None:
-        self.settings.fill(self, context.scene, armature_at(active_object(context)))
 
 
 registry = [SKINNING_OT_eigenskin_fit_weights]

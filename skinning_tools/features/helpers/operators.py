@@ -3,7 +3,6 @@
 
 import bpy
 
-from ...blender.job_checks import active_object
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
 from . import bone_links, bulge_bones
@@ -17,18 +16,7 @@ class _OnArmature(Checked):
     require = staticmethod(helped_armature)
 
 
-class _Adds(_OnArmature, SkinningJob):
-    """Mix-in for operators that add bones by the armature's settings."""
-
-    def own(self) -> tuple[str, ...]:
-        """The panel settings that do not apply to what the caller asked for."""
-        return ()
-
-    def prepare(self, context: bpy.types.Context) -> None:
-        self.settings.fill(self, context.scene, helped_armature(context, active_object(context)), self.own())
-
-
-class SKINNING_OT_add_bone_links(_Adds, bpy.types.Operator):
+class SKINNING_OT_add_bone_links(_OnArmature, SkinningJob, bpy.types.Operator):
     """Add bones at joints that share their turn, so that the skin keeps its volume. Constraints move them, \
 and they get weights on all meshes that the armature deforms"""
 
@@ -38,8 +26,8 @@ and they get weights on all meshes that the armature deforms"""
     settings = LinkSettings
     work = staticmethod(bone_links.add_links)
 
-    def own(self) -> tuple[str, ...]:
-        return ("all_joints",) if self.joints else ()
+    def prepare(self, context: bpy.types.Context) -> None:
+        self.settings.fill(self, context, but=("all_joints",) if self.joints else ())
 
 
 class SKINNING_OT_remove_bone_links(_OnArmature, AtOnce, bpy.types.Operator):
@@ -52,7 +40,7 @@ class SKINNING_OT_remove_bone_links(_OnArmature, AtOnce, bpy.types.Operator):
     work = staticmethod(bone_links.remove_links)
 
 
-class SKINNING_OT_add_bulge_bone(_Adds, bpy.types.Operator):
+class SKINNING_OT_add_bulge_bone(_OnArmature, SkinningJob, bpy.types.Operator):
     """Add a bone that makes the skin bulge as another bone bends, by a driver that needs no script"""
 
     bl_idname = "skinning.add_bulge_bone"
@@ -61,8 +49,8 @@ class SKINNING_OT_add_bulge_bone(_Adds, bpy.types.Operator):
     settings = BulgeSettings
     work = staticmethod(bulge_bones.add_bulges)
 
-    def own(self) -> tuple[str, ...]:
-        return OF_PRESET if self.properties.is_property_set("preset") else ()
+    def prepare(self, context: bpy.types.Context) -> None:
+        self.settings.fill(self, context, but=OF_PRESET if self.properties.is_property_set("preset") else ())
 
 
 class SKINNING_OT_remove_bulge_bone(_OnArmature, AtOnce, bpy.types.Operator):

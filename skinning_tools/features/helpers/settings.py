@@ -53,7 +53,7 @@ _mirror = switch("Mirror", False, tip="Also add bones on the other side, by the 
 _mirror_removal = switch("Mirror", False, tip="Also remove the bones on the other side", flag="--mirror")
 
 
-class LinkSettings(Settings, stored="skinning_joint_helpers", one_of=("joints", "all_joints")):
+class LinkSettings(Settings, stored="skinning_joint_helpers", kept_by="armature", one_of=("joints", "all_joints")):
     joints = _joints
     kind = choice("Kind", KINDS, "LINKS", tip="Kind of bones to add", flag="--kind")
     threshold = angle(
@@ -147,7 +147,7 @@ class LinkRemovalSettings(Settings, one_of=("joints", "all_joints")):
     mirror = _mirror_removal
 
 
-class BulgeSettings(Settings, stored="skinning_joint_helpers"):
+class BulgeSettings(Settings, stored="skinning_joint_helpers", kept_by="armature"):
     """Settings in ``OF_PRESET`` that are not given come from the preset."""
 
     bone = name(
