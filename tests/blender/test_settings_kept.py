@@ -8,6 +8,9 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.features.eigenskin.component_operator import SKINNING_OT_show_eigenskin_components
+from skinning_tools.features.eigenskin.operators import SKINNING_OT_build_eigenskin
+from skinning_tools.features.eigenskin.skin_weights import SKINNING_OT_eigenskin_fit_weights
 from skinning_tools.features.helpers.operators import SKINNING_OT_add_bone_links, SKINNING_OT_add_bulge_bone
 from skinning_tools.features.partial.operators import SKINNING_OT_add_helper_bones, SKINNING_OT_solve_weights
 from tests.blender import joint_helper_scenes as limbs
@@ -61,3 +64,18 @@ def test_the_named_joints_are_used():
     got = clicked(SKINNING_OT_add_bone_links, joints="fore.L")
     assert got["count"] == 2
     assert "all_joints" not in got
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [SKINNING_OT_build_eigenskin, SKINNING_OT_eigenskin_fit_weights, SKINNING_OT_show_eigenskin_components],
+)
+def test_settings_of_the_armature_that_deforms_the_active_mesh(operator):
+    mesh_object, rig = limbs.bar()
+    rig.skinning_eigenskin.components = 7
+    for active in (rig, mesh_object):
+        bpy.context.view_layer.objects.active = active
+        assert clicked(operator)["components"] == 7
+    # Nothing to fill from: hiding the components needs no armature.
+    bpy.context.view_layer.objects.active = None
+    assert not clicked(operator)
