@@ -85,13 +85,10 @@ class _Preset(argparse.Action):
 
 def add_settings(command: argparse._ActionsContainer) -> None:
     """Add the options for the conversion itself, shared by one file and many."""
-    command.add_argument(
-        "--object",
-        metavar="NAME",
-        required=True,
-        action="append",
-        help="the animated mesh object, or a pattern such as 'Flag*'; if repeated, or if a pattern matches "
-        "several: convert all to one armature at the location of the first",
+    arguments.add_objects(
+        command,
+        "the animated mesh object, or a pattern such as 'Flag*'; if repeated, or if a pattern matches several: convert "
+        "all to one armature at the location of the first",
     )
     # Before the options that it sets, so that explicit options win when convert-shots passes them all on.
     command.add_argument(

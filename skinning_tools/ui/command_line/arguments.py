@@ -145,7 +145,7 @@ def add_skinned_object(command: argparse.ArgumentParser) -> None:
     command.add_argument("--object", metavar="NAME", required=True, help="the mesh object that an armature deforms")
 
 
-def add_objects(command: argparse.ArgumentParser, help: str) -> None:
+def add_objects(command: argparse._ActionsContainer, help: str) -> None:
     command.add_argument("--object", metavar="NAME", required=True, action="append", help=help)
 
 
