@@ -5,6 +5,9 @@ Over-segmentation and pruning after Le & Deng 2014, "Robust and accurate skeleta
 5. What a bone is worth is measured: its vertices are fitted to the bones around it, and the error that this adds is
 compared with the part's size and with what the solve leaves before any bone has gone. Being measured from there, many
 small losses do not add up to a large one.
+
+A bone that explains vertices here and there is no part of a body: the less of its surface is in one piece, the more it
+must be needed.
 """
 
 from dataclasses import dataclass, replace
@@ -12,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from ..body_surface import BodySurface
 from ..deform.influences import weight_matrix
 from ..grouping import members
 from ..progress import Progress, checkpoint, span
@@ -42,6 +46,9 @@ _LEAD = 0.25
 # the end.
 _AT_ONCE = 1 / 6
 _SWEEPS, _LAST_SWEEPS = 2, 6
+# Of all edges at the vertices that follow a bone most, the share between two of them: a bone that has less is worth
+# less in proportion, down to a share of its worth that saves what moves by far, such as loose pieces of few vertices.
+_COHESIVE, _SCATTERED = 0.3, 0.2
 # The number of nearest regions whose bones may replace a bone, besides the bones that it blends with.
 _NEAR_REGIONS = 6
 
@@ -51,13 +58,15 @@ def prune_bones(
     reduction: Reduction,
     rows: np.ndarray,
     state: VertexState,
+    triangles: np.ndarray,
     optimize_rest_pose: bool,
     progress: Progress,
 ) -> tuple[np.ndarray, VertexState, list[float]]:
     """Remove rigid bones that are not needed: the least needed first, none with a bone that replaces it, and again.
 
-    rows: Tᵀ (4P, 3F) of ``state``. Returns those of the bones that are left, the state of all vertices, and
-    ‖TX − A‖² − ‖A‖² after each sweep over them; all as it was, and no sweep, if every bone is needed. Raises Cancelled.
+    rows: Tᵀ (4P, 3F) of ``state``; triangles (T, 3). Returns those of the bones that are left, the state of all
+    vertices, and ‖TX − A‖² − ‖A‖² after each sweep over them; all as it was, and no sweep, if every bone is needed.
+    Raises Cancelled.
     """
     vertices = np.arange(0, len(state.points), max(1, len(state.points) // _SAMPLE))
     sample = matrix.of_vertices(vertices)
@@ -79,12 +88,19 @@ def prune_bones(
         slips, unclear = np.delete(slips, list(gone)), np.delete(unclear, list(gone))
         pruned, few = _without(pruned, few, gone)
         pruned, few, _ = alternate(kind, pruned, few, range(1, 1 + _SWEEPS), optimize_rest_pose, span(part, 0.0, 0.1))
-    if len(pruned) // 4 == count:
-        return rows, state, []
-    start = _best_bones(matrix, BoneModel(pruned), state)
-    last = range(1, 1 + _LAST_SWEEPS)
     kind = StiffBones(matrix, reduction, scaled=False)
-    return alternate(kind, pruned, start, last, optimize_rest_pose, span(progress, 0.7, 1.0))
+    errors: list[float] = []
+    # As few numbers as possible, as these are all vertices.
+    noise = _mean_errors(matrix, BoneModel(rows), state)
+    if len(pruned) // 4 < count:
+        start, last = _best_bones(matrix, BoneModel(pruned), state), range(1, 1 + _LAST_SWEEPS)
+        rows, state, errors = alternate(kind, pruned, start, last, optimize_rest_pose, span(progress, 0.7, 0.9))
+    surface = BodySurface(matrix.rest_pose(), triangles) if len(triangles) else None
+    while surface and (gone := _scattered(matrix, surface, BoneModel(rows), state, noise)):
+        left = _without(rows, state, gone)
+        rows, state, more = alternate(kind, *left, range(1, 1 + _SWEEPS), optimize_rest_pose, span(progress, 0.9, 0.9))
+        errors += more
+    return rows, state, errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +124,21 @@ def _removals(
     """Of each of the ``bones`` (n,)."""
     near = neighborhoods(state, model.bone_count)
     return {bone: _removal(sample, model, state, noise, bone, near[bone], slips[bone]) for bone in bones.tolist()}
+
+
+def _scattered(
+    matrix: AnimationMatrix, surface: BodySurface, model: BoneModel, state: VertexState, noise: np.ndarray
+) -> dict[int, _Removal]:
+    """The removals to make now of bones that are in pieces, which must be needed the more."""
+    strongest = strongest_bones(state.bones, state.weights)[:, None]
+    edges = surface.contacts(strongest, np.ones(strongest.shape), model.bone_count)[1]
+    cohesion = edges.diagonal() / np.maximum(edges.sum(axis=1), np.finfo(float).tiny)
+    near = surface.contacts(state.bones, state.weights, model.bone_count)[0] > 0
+    removals = {}
+    for bone in np.flatnonzero(cohesion < _COHESIVE).tolist():
+        removal = _removal(matrix, model, state, noise, bone, near[bone], 0.0)
+        removals[bone] = replace(removal, need=max(cohesion[bone] / _COHESIVE, _SCATTERED) * removal.need)
+    return _least_needed(removals, model.bone_count)
 
 
 def _least_slips(sample: AnimationMatrix, model: BoneModel, state: VertexState, near: np.ndarray) -> np.ndarray:
@@ -156,6 +187,7 @@ def _removal(
     near: np.ndarray,
     slip: float,
 ) -> _Removal:
+    """noise (N, F) or (N, 1): the squared errors that count as none."""
     vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
     mine = state.of(vertices)
     if len(vertices) == 0:
@@ -195,6 +227,14 @@ def _squared_errors(sample: AnimationMatrix, model: BoneModel, data: np.ndarray,
     design = design_matrix(state.points, np.searchsorted(used, state.bones), state.weights, len(used))
     transforms = model.transforms.reshape(model.bone_count, 4, -1)[used].reshape(4 * len(used), -1)
     return np.square(sample.unweigh(design @ transforms - data).reshape(len(data), -1, 3)).sum(axis=2)
+
+
+def _mean_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexState) -> np.ndarray:
+    """(N, 1) ``_squared_errors`` of each vertex, the mean over the frames."""
+    parts = vertex_blocks(len(state.points))
+    return np.concatenate(
+        [_squared_errors(matrix, model, matrix.rows(part), state.of(part)).mean(axis=1) for part in parts]
+    )[:, None]
 
 
 def _least_needed(removals: dict[int, _Removal], bone_count: int) -> dict[int, _Removal]:

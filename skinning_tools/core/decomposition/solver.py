@@ -210,7 +210,8 @@ def _solve(
     if settings.prune:
         with clock.stage("pruning"):
             part = span(progress, solved, early)
-            rows, state, more = prune_bones(few.matrix, few.reduction, found.rows, found.state, optimize, part)
+            given = few.matrix, few.reduction, found.rows, found.state, few.triangles
+            rows, state, more = prune_bones(*given, optimize, part)
             found = Skin(found.kind, rows, state, (*found.errors, *more))
     if sample is not None:
         with clock.stage("iterations"):
