@@ -14,6 +14,7 @@ from skinning_tools.core.decomposition.jointed import solve_jointed, solve_posab
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import Cancelled
 from skinning_tools.core.joint_search import find_joint_hierarchy
+from skinning_tools.core.strongest import strongest_bones
 from tests.core import skinned_shapes
 
 JOINTS = np.array([2.0, 4.0])
@@ -213,6 +214,32 @@ def test_a_root_that_mirrors_its_child_does_not_draw_its_joint_aside():
     np.testing.assert_array_equal(hierarchy.partners, [1, 0])
     result, _ = solve_jointed(animation, found, hierarchy, settings)
     assert result.e_rms < 0.1
+
+
+def test_hips_do_not_cross():
+    bar, triangles = skinned_shapes.cuboid(8, 4, 2.0)
+    trunk, leg = bar - [1.0, 0, 0], bar[:, [1, 2, 0]] * [0.8, 0.8, -1.0] - [0, 0, 0.5]
+    aside = np.array([0.6, 0, 0])
+    rest = np.concatenate([trunk, leg - aside, leg + aside])
+    part = np.repeat([0, 1, 2], len(bar))
+    frames = np.repeat(rest[None], 10, axis=0)
+    # Each leg turns about a place that is beyond the middle.
+    for side, turn in ((1, [0.5, 0.2, 0.4]), (2, [0.5, -0.2, -0.4])):
+        for frame, angle in enumerate(np.sin(np.arange(10.0))):
+            turned = Rotation.from_rotvec(angle * np.roll(turn, frame)).as_matrix()
+            step = skinned_shapes.about(turned, [0.15 if side == 1 else -0.15, 0, -0.5])
+            frames[frame, part == side] = rest[part == side] @ step[:3, :3].T + step[:3, 3]
+    triangles = np.concatenate([triangles + start * len(bar) for start in range(3)])
+    animation = Animation(frames.astype(np.float32), triangles)
+    found, hierarchy = free_solve(animation)
+    bones = [int(np.bincount(strongest_bones(found.bones, found.weights)[part == each]).argmax()) for each in range(3)]
+    joints, parents, partners = np.zeros((3, 3)), np.full(3, bones[0], np.int32), np.empty(3, int)
+    joints[bones], partners[bones] = [[0, 0, 0], [-0.15, 0, -0.5], [0.15, 0, -0.5]], [bones[each] for each in (0, 2, 1)]
+    parents[bones[0]] = -1
+    given = replace(hierarchy, parents=parents, joints=joints, slips=np.zeros(3), partners=partners, plane=0.0)
+    solved = solve_jointed(animation, found, given, SETTINGS)[1].joints[bones, 0]
+    assert solved[1] < -0.07
+    assert solved[2] > 0.07
 
 
 def test_important_vertices_are_closer():
