@@ -96,8 +96,9 @@ def solve_small(
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Solve symmetric systems of up to three unknowns, matrices (m, m, n) and right (m, n), by cofactors.
 
-    Returns the unknowns, m arrays (n,), and where the determinant exceeds ``flat`` times the diagonal's product and
-    zero: where rounding makes a length negative, the product is.
+    Returns the unknowns, m arrays (n,), and where the system is positive definite: all lengths and leading minors above
+    zero, and minors above ``flat`` times their diagonals' products. Of edges as short as rounding, the determinant may
+    be positive all the same.
     """
     if len(matrices) == 1:
         solid = matrices[0][0] > 0
@@ -105,16 +106,16 @@ def solve_small(
     if len(matrices) == 2:
         (a, b), (_, c) = matrices
         determinant = a * c - b * b
-        solid = determinant > np.maximum(flat * a * c, 0.0)
+        solid = (determinant > np.maximum(flat * a * c, 0.0)) & (a > 0)
         inverse = 1.0 / np.where(solid, determinant, 1.0)
         return [(c * right[0] - b * right[1]) * inverse, (a * right[1] - b * right[0]) * inverse], solid
     (a, b, c), (_, d, e), (_, _, f) = matrices
     first = (d * f - e * e, c * e - b * f, b * e - c * d)
     determinant = a * first[0] + b * first[1] + c * first[2]
-    solid = determinant > np.maximum(flat * a * d * f, 0.0)
-    inverse = 1.0 / np.where(solid, determinant, 1.0)
     second = (a * f - c * c, b * c - a * e)
     third = a * d - b * b
+    solid = (a > 0) & (f > 0) & (third > np.maximum(flat * a * d, 0.0)) & (determinant > flat * a * d * f)
+    inverse = 1.0 / np.where(solid, determinant, 1.0)
     x, y, z = right
     return [
         (first[0] * x + first[1] * y + first[2] * z) * inverse,
