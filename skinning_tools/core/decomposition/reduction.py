@@ -267,8 +267,11 @@ def _range_finder(matrix: AnimationMatrix, squared_epsilon: float, progress: Pro
     if matrix.vertex_count >= _SAMPLE_SHARE * count > 0:
         few = matrix.of_vertices(np.sort(np.random.default_rng(0).permutation(matrix.vertex_count)[:count]))
         # Half of what may be lost, for its share of the vertices: the others lose a little more.
-        basis = _range_finder(few, 0.25 * squared_epsilon * count / matrix.vertex_count, progress).basis
-        captured = matrix.summed(partial(_captured, matrix, basis), 1).item()
+        allowed = 0.25 * squared_epsilon * count / matrix.vertex_count
+        # Where all else lies in one place, the few may have no directions.
+        if few.squared_norm > allowed:
+            basis = _range_finder(few, allowed, progress).basis
+            captured = matrix.summed(partial(_captured, matrix, basis), 1).item()
     while matrix.squared_norm - captured > 0.5 * squared_epsilon and basis.shape[1] < most:
         size = min(2 * size, 256, most - basis.shape[1])
         probe = matrix.summed(partial(_random_probe, matrix, basis.shape[1], size), matrix.height * size)

@@ -73,6 +73,19 @@ def test_long_animations_take_the_range_finder_and_keep_the_bound(long_matrix, p
     assert smallest <= reduction.dimension <= smallest + 3
 
 
+def test_few_vertices_that_all_lie_in_one_place_give_no_directions(monkeypatch, capfd):
+    """The two that move are not among them; BLAS would complain of products without columns."""
+    monkeypatch.setattr("skinning_tools.core.decomposition.reduction.LARGEST_GRAM", 10)
+    monkeypatch.setattr("skinning_tools.core.decomposition.reduction._SAMPLE_BYTES", 4 * 3 * 20 * 5)
+    frames = np.zeros((20, 100, 3))
+    frames[:, :2] = np.random.default_rng(0).normal(size=(20, 1, 3)) * [[[1.0], [-1.0]]]
+    matrix = AnimationMatrix(frames)
+    reduction = reduce_animation(matrix, 5e-4)
+    assert reduction.dimension == 1
+    assert residual(matrix, reduction) < 1e-12
+    assert capfd.readouterr() == ("", "")
+
+
 def test_animation_of_low_rank_is_reduced_to_it():
     frames = boxes(count=1, frames=12)[0].astype(np.float32)
     # One rigid box moves in the span of its three axes.
