@@ -211,8 +211,12 @@ def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
     assert {bone.parent for bone in rig.pose.bones if not all(bone.lock_location)} == {None}
     mine = next(bone for bone in rig.pose.bones if bone.parent is None)
     mine.lock_location = (True, True, True)
+    kept = rig.animation_data.action
+    kept.use_fake_user = True
     drain(again.solve_again(bpy.context, jointed))
     assert [bone for bone in rig.pose.bones if all(bone.lock_location)] == [mine], "the user has locked it"
+    bpy.ops.skinning.delete_result()
+    assert kept in bpy.data.actions.values(), "the user has given it a fake user"
 
 
 def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm):

@@ -24,6 +24,8 @@ from .kept_values import animated_values_kept
 MADE_POSES = "skinning_made_poses"
 # On an action of a solve: the earlier one, of which it is a copy with new keys.
 EARLIER = "skinning_earlier_action"
+# Beside it: whether that has a fake user from the solve alone, and not from the user.
+KEPT = "skinning_keeps_earlier"
 # Endings that solves append to its name.
 _ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 # Keys this close to a whole frame are on it.
@@ -74,15 +76,16 @@ def without_endings(name: str) -> str:
 
 
 def earlier_actions(action: bpy.types.Action | None) -> list[bpy.types.Action]:
-    """The actions that solves have replaced by this one, the latest first, but for those that the user has renamed."""
+    """The actions that solves have replaced by this one and kept in the file, the latest first, but for those that the
+    user has renamed, and for all before one that the user has kept."""
     found: list[bpy.types.Action] = []
-    waiting = [action] if action is not None else []
-    while waiting:
-        before = waiting.pop().get(EARLIER)
-        if isinstance(before, bpy.types.Action) and before not in found:
-            found.append(before)
-            waiting.append(before)
-    return [each for each in found if action and without_endings(each.name) == without_endings(action.name)]
+    name, latest = without_endings(action.name) if action is not None else "", action
+    while latest is not None and latest.get(KEPT):
+        latest = latest.get(EARLIER)
+        if not isinstance(latest, bpy.types.Action) or latest in found:
+            break
+        found.append(latest)
+    return [each for each in found if without_endings(each.name) == name]
 
 
 def clip_of(armature: bpy.types.Object, action: bpy.types.Action, step: int = 1, slot: int = 0) -> Clip | None:

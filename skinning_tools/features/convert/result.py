@@ -111,7 +111,7 @@ def delete_result(context: bpy.types.Context, result: Result) -> list[str]:
         bpy.data.batch_remove([block for block in blocks if block is not None and block.users == 0])
     for action in earlier:
         # Solves have kept it by a fake user; each is used by the one that replaced it, too.
-        if action.library is None and action.users == int(action.use_fake_user):
+        if action.library is None and action.asset_data is None and action.users == int(action.use_fake_user):
             bpy.data.actions.remove(action)
     ours = {result.figures.get("collection"), with_ending(result.figures["source"], "skinning")} - {None}
     empty = [home for home in homes if home.name in ours and not home.objects and not home.children]
