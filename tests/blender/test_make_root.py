@@ -24,7 +24,8 @@ def bones_of(rig):
             tuple(bone.head_local),
             tuple(map(tuple, bone.matrix_local)),
             tuple(rig.pose.bones[bone.name].lock_location),
-            [each.name for each in rig.pose.bones[bone.name].constraints],
+            [(each.name, each.min_x, each.max_x) for each in rig.pose.bones[bone.name].constraints],
+            rig.pose.bones[bone.name].ik_max_x,
         )
         for bone in rig.data.bones
     }
@@ -57,16 +58,17 @@ def test_make_root_turns_the_way_to_the_root_and_keeps_all_motion(monkeypatch):
     rig.data.bones.active = rig.data.bones[tip]
     blocks = moving_meshes.state()
     with monkeypatch.context() as patched:
-        patched.setattr(new_root, "parent_to_bone", no_memory)
+        patched.setattr(new_root, "note_joints", no_memory)
         refused("make_root", "ran out of memory")
     assert (bones_of(rig), moving_meshes.state()) == (before, blocks)
+    np.testing.assert_allclose(world_places(held), places, atol=1e-6)
     np.testing.assert_allclose(scenes.played(jointed, FRAMES), shape, atol=1e-6 * size_of(jointed))
     assert bpy.ops.skinning.make_root() == {"FINISHED"}
     np.testing.assert_allclose(scenes.played(jointed, FRAMES), shape, atol=1e-5 * size_of(jointed))
     np.testing.assert_allclose(world_places(held), places, atol=1e-4)
     found = bones_of(rig)
     for name, above, earlier in zip(way, ["root", *way], [way[-1], *way], strict=False):
-        parent, connected, head, _, locks, limits = found[name]
+        parent, connected, head, _, locks, limits, _ = found[name]
         assert parent == above
         assert connected == (name != tip), "all joints of the way are at the end of a bone now"
         assert locks == before[earlier][4], "locks go with the joints"
@@ -76,6 +78,26 @@ def test_make_root_turns_the_way_to_the_root_and_keeps_all_motion(monkeypatch):
     solved = drain(again.solve_again(bpy.context, jointed))
     assert jointed["skinning_e_rms"] <= 1.001 * error
     assert not any("found" in note for note in solved.notes), "its joints are known"
+
+
+def test_make_root_keeps_locked_bones_that_move_keys_beyond_the_range_and_motion_of_others():
+    jointed, rig = convert(bending_bar((0.0, 2.0, 4.0)), bone_kind="RIGID", joint_hierarchy=True)
+    for bone in rig.pose.bones:
+        bone.lock_location = (True, True, True)
+    action = rig.animation_data.action
+    action.use_frame_range, action.frame_start, action.frame_end = True, 2, 4
+    if hasattr(action, "slots"):
+        other = scenes.link(rig.copy())
+        other.data, other.name = rig.data.copy(), "Other"
+        other.animation_data.action_slot = action.slots.new("OBJECT", "Other")
+        other.pose.bones[0].keyframe_insert("location", frame=1)
+    shape = scenes.played(jointed, FRAMES)
+    select(rig)
+    name = next(bone.name for bone in rig.data.bones if bone.parent)
+    assert bpy.ops.skinning.make_root(bone=name) == {"FINISHED"}
+    np.testing.assert_allclose(scenes.played(jointed, FRAMES), shape, atol=1e-5 * size_of(jointed))
+    rig.data.pose_position = "REST"
+    refused("make_root", "ARMATURE_AT_REST", bone=next(bone.name for bone in rig.data.bones if bone.parent))
 
 
 def test_make_root_needs_bones_that_only_their_keys_move():

@@ -6,10 +6,11 @@ motion M of all bones from rest stays. A bone that only rotated about its joint 
 former child, too. The channels of all other bones depend on the motion of their parents alone, and stay as they are.
 """
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
@@ -24,19 +25,21 @@ from ...blender.figures import Figure, Result
 from ...blender.joint_motion import played_motion
 from ...blender.joint_records import has_note, note_joints
 from ...blender.pose_keys import key_transforms
-from ...blender.preconditions import armature_label, unmet
+from ...blender.preconditions import armature_label, check_posed, unmet
 from ...blender.rotation_limits import MARGIN, limit_of, limit_rotations, remove_limit
 from ...core import quaternions
 from ...core.affine_chain import rigid_channels
 from ...core.errors import BadScene
 from .bone_keys import transform_paths
+from .kept_pose import containers_of, curves_kept, pose_kept
 from .keyable_bones import check_keyable
 from .parts import armature_meant
 
 # A linear part that is farther than this from a rotation scales.
 _NO_SCALE = 1e-4
-# A share of a bone's length: joints closer to each other are at one place.
-_ONE_PLACE = 0.1
+# Shares of a bone's length: joints closer to each other are at one place; and how far a joint may come apart by the
+# single precision of poses.
+_ONE_PLACE, _HOLDS = 0.1, 1e-3
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ def check_reroot(context: bpy.types.Context, active: bpy.types.Object | None, ar
     found = armature_meant(context, active, armature)
     path_to_root(found)
     check_armature(found)
+    check_posed(found)
 
 
 def make_root(
@@ -92,7 +96,7 @@ def make_root(
     """
     begin, rig = time.perf_counter(), armature_meant(context, active, armature)
     way = _Way.of(rig, path_to_root(rig, bone))
-    clips = clips_of(rig)
+    clips = [_whole(clip) for clip in clips_of(rig)]
     _check(rig, way, clips)
     reading = played_motion(context, rig, way.moving, [(clip, number) for clip in clips for number in clip.numbers])
     motion, notes = yield from background.part_of(reading, 0.0, 0.9)
@@ -100,14 +104,16 @@ def make_root(
     motion = np.concatenate([motion, (pose @ np.linalg.inv(rest_matrices(rig, way.moving)))[None]])
     _check_rigid(rig, motion)
     yield 0.9, "Keying the bones"
+    way = way.holding(rig, motion)
     attached = [(ob, rest_bone(rig, rig.data.bones[ob.parent_bone]) @ _offset(ob)) for ob in _attached(rig, way.names)]
     limited = [name for name, below in zip(way.names[1:], way.names, strict=False) if limit_of(rig.pose.bones[below])]
-    with _curves_kept(rig, clips, [*way.names, *way.disconnected]), way.turned(context, rig):
+    bones = [*way.names, *way.disconnected]
+    with curves_kept(clips, bones), pose_kept(rig, bones, [ob for ob, _ in attached]), way.turned(context, rig):
         channels = way.channels(motion, rest_matrices(rig, way.names))
         _key(context.scene, rig, way, clips, channels)
         for ob, world in attached:
             parent_to_bone(ob, rig, rig.data.bones[ob.parent_bone], world)
-    _finish(rig, way, limited, channels)
+        _finish(rig, way, limited, channels)
     seconds = time.perf_counter() - begin
     return Rerooted(rig.name, way.names, tuple(clip.name for clip in clips), tuple(notes), seconds)
 
@@ -115,6 +121,7 @@ def make_root(
 def _check(rig: bpy.types.Object, way: "_Way", clips: Sequence[Clip]) -> None:
     """Raises BadScene if the bones or their actions cannot be changed, or if other things move the bones."""
     check_armature(rig)
+    check_posed(rig)
     check_keyable(rig, way.names, but=limit_of)
     for name in way.names:
         bone = rig.data.bones[name]
@@ -128,13 +135,29 @@ def _check(rig: bpy.types.Object, way: "_Way", clips: Sequence[Clip]) -> None:
         if clip.action.library is not None:
             work = "the keys of its bones cannot be changed"
             raise unmet("LINKED_ACTION", action=clip.name, owner=armature_label(rig), work=work)
-        users = bpy.data.user_map(subset=[clip.action])[clip.action]
-        others = sorted(ob.name for ob in users if ob != rig and getattr(ob, "type", "") == "ARMATURE")
+        others = sorted(ob.name for ob in bpy.data.objects if ob != rig and ob.type == "ARMATURE" and _plays(ob, clip))
         if others:
             raise BadScene(
                 f'The action "{clip.name}" moves "{others[0]}", too, whose bones stay. Make a copy of the action for '
                 f'"{rig.name}" (the number beside its name)'
             )
+
+
+def _plays(ob: bpy.types.Object, clip: Clip) -> bool:
+    """Whether the object plays the clip, itself or in its NLA; other slots of its action are other motions."""
+    animation = ob.animation_data
+    if animation is None:
+        return False
+    slot = getattr(animation, "action_slot", None)
+    strips = [(strip.action, actions.strip_slot(strip)) for strip in actions.own_strips(ob)]
+    return (clip.action, clip.slot) in [(animation.action, slot.handle if slot is not None else 0), *strips]
+
+
+def _whole(clip: Clip) -> Clip:
+    """The clip with the frames of all its keys, also those beyond its manual frame range."""
+    ends = [tuple(curve.range()) for container in containers_of(clip) for curve in container.fcurves]
+    first = min(clip.numbers[0], *(math.floor(start) for start, _ in ends))
+    return replace(clip, numbers=range(first, max(clip.numbers[-1], *(math.ceil(end) for _, end in ends)) + 1))
 
 
 def _check_rigid(rig: bpy.types.Object, motion: np.ndarray) -> None:
@@ -150,8 +173,8 @@ def _check_rigid(rig: bpy.types.Object, motion: np.ndarray) -> None:
 @dataclass(frozen=True)
 class _Way:
     """names: the bones from the new root to the old one; carrier: the bone above that, "" for none. held: whether each
-    bone but the last only rotates about its joint. disconnected: other bones that were connected to the end of
-    one of these, which may be elsewhere then."""
+    bone but the last only rotates about its joint, or may, before ``holding``. disconnected: other bones that were
+    connected to the end of one of these, which may be elsewhere then."""
 
     names: tuple[str, ...]
     carrier: str
@@ -166,6 +189,16 @@ class _Way:
         children = (child for bone in bones for child in bone.children if child not in bones)
         connected = tuple(child.name for child in children if child.use_connect)
         return cls(tuple(names), top.name if top is not None else "", tuple(held), connected)
+
+    def holding(self, rig: bpy.types.Object, motion: np.ndarray) -> "_Way":
+        """The way without the joints that come apart in the motion (F, P, 4, 4) of all ``moving``: keys of a location
+        play though it is locked."""
+        bones = [rig.data.bones[name] for name in self.names[:-1]]
+        joints = np.array([(*bone.head_local, 1.0) for bone in bones])[:, :, None]
+        own, above = motion[:, : len(bones)] @ joints, motion[:, 1 : len(bones) + 1] @ joints
+        slip = np.linalg.norm(own - above, axis=(2, 3)).max(axis=0)
+        holds = slip <= _HOLDS * np.array([bone.length for bone in bones])
+        return replace(self, held=tuple((np.array(self.held) & holds).tolist()))
 
     @property
     def only_turning(self) -> list[str]:
@@ -251,33 +284,6 @@ class _Place:
         bone.use_connect = self.connected
 
 
-def _containers(clip: Clip) -> list:
-    return dict(actions.containers_by_slot(clip.action))[clip.slot]
-
-
-@contextmanager
-def _curves_kept(rig: bpy.types.Object, clips: Sequence[Clip], names: Sequence[str]) -> Iterator[None]:
-    """The curves of the bones ``names`` and their present channels are as they were if the block raises."""
-    copies = {clip.action: clip.action.copy() for clip in clips}
-    present = {name: rig.pose.bones[name].matrix_basis.copy() for name in names}
-    paths = actions.bone_paths(names)
-    try:
-        yield
-    except BaseException:
-        for clip in clips:
-            kept = dict(actions.containers_by_slot(copies[clip.action]))[clip.slot]
-            for container, before in zip(_containers(clip), kept, strict=True):
-                actions.remove_curves_of(container, lambda path: path.startswith(paths))
-                for curve in [each for each in before.fcurves if each.data_path.startswith(paths)]:
-                    actions.copy_curve(container, curve, curve.data_path, actions.bone_of(curve.data_path) or "")
-        for name, basis in present.items():
-            rig.pose.bones[name].matrix_basis = basis
-        raise
-    finally:
-        for copy in copies.values():
-            bpy.data.actions.remove(copy)
-
-
 def _key(scene: bpy.types.Scene, rig: bpy.types.Object, way: _Way, clips: Sequence[Clip], channels: np.ndarray) -> None:
     """Pose and key the bones by their ``channels`` (F, n, 4, 4), frame after frame of the ``clips``, then the present
     pose. Connected bones have had no location, whatever their curves say."""
@@ -288,9 +294,9 @@ def _key(scene: bpy.types.Scene, rig: bpy.types.Object, way: _Way, clips: Sequen
     for clip in clips:
         rows, times = slice(start, start + len(clip.numbers)), actions.key_times(scene, np.array(clip.numbers))
         start = rows.stop
-        for container in _containers(clip):
+        for container in containers_of(clip):
             actions.remove_curves_of(container, gone.__contains__)
-        container = _containers(clip)[0]
+        container = containers_of(clip)[0]
         for index, name in enumerate(way.names):
             own = location[rows, index], rotation[rows, index], scale[rows, index]
             key_transforms(rig, container, name, *own, times)
