@@ -148,8 +148,9 @@ def named(name: str, library: bpy.types.Library | None = None) -> bpy.types.Obje
     return objects[place] if place >= 0 else None
 
 
-def named_in(name: str, path: str) -> bpy.types.Object | None:
-    """The object of that name that is linked from the library at ``path``, the file's own for ""."""
+def named_in(name: str, library: bpy.types.Library | None) -> bpy.types.Object | None:
+    """The object of that name that is linked from the library, the file's own for None."""
+    path = library.filepath if library is not None else ""
     return kept(("named", name, path), lambda: bpy.data.objects.get((name, path or None)))
 
 

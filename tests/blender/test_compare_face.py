@@ -76,3 +76,19 @@ def test_panel_has_figures_of_the_face_and_what_is_shown():
         drawn = panel_recorder.drawn(bpy.types.SKINNING_PT_shape_keys)
         assert "Worst Slider" in drawn.texts
         assert {"Source", "Result", "Both"} <= drawn.buttons.keys()
+
+
+def test_a_linked_source_is_found_after_the_file_was_saved_elsewhere(tmp_path):
+    bpy.data.libraries.write(str(tmp_path / "faces.blend"), {bpy.data.objects["Face"]})
+    moving_meshes.fresh_scene()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "uses.blend"))
+    with bpy.data.libraries.load("//faces.blend", link=True, relative=True) as (_, wanted):
+        wanted.objects = ["Face"]
+    scenes.link(bpy.data.objects["Face"])
+    activate("Face")
+    convert()
+    (tmp_path / "below").mkdir()
+    moved = str(tmp_path / "below" / "uses.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=moved, relative_remap=True)
+    bpy.ops.wm.open_mainfile(filepath=moved)
+    assert face_of(bpy.data.objects["Face_rig"]).source == bpy.data.objects["Face"]

@@ -101,7 +101,7 @@ def _convert(
         motions = sum(each.motion_count for each in shape_rigs)
         record = replace(record, share=motions / (len(rig.slider_names) * len(rig.bone_names)))
         for number, (name, face, ob) in enumerate(zip(names, checked, rig.objects, strict=True)):
-            library = face.library.filepath if face.library is not None else ""
+            library = face.library.name if face.library is not None else ""
             write_record(ob, FACE, replace(record, source=name, library=library, made=ob.name, part=number))
         # Measured first: sliders that are animated do not stay where they are set.
         handed_over = hand_over(source, rig, made) if settings.animation else HandedOver()

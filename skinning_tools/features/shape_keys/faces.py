@@ -18,9 +18,9 @@ class FaceRecord:
 
     normals: what 90 % of the vertices stay within, the mean of all sliders. neutral: largest distance with all at 0.
     share: of the motions of all bones by all sliders, those that are not zero. source, made: the names of source and
-    skinned object; library: the path of the source's, "" for the skinned object's own file. Of a face of several
-    meshes, each skinned object has the figures of all; part: its place among them; worst_mesh: the source that has the
-    largest error.
+    skinned object; library: the name of the source's, whose path changes with the file's, "" for the skinned object's
+    own file. Of a face of several meshes, each skinned object has the figures of all; part: its place among them;
+    worst_mesh: the source that has the largest error.
     """
 
     bone_count: int
@@ -116,9 +116,9 @@ def _made_from(source: bpy.types.Object) -> list[bpy.types.Object]:
 def _source_of(record: FaceRecord | None, made: bpy.types.Object) -> bpy.types.Object | None:
     if record is None:
         return None
-    library = record.library or (made.library.filepath if made.library is not None else "")
+    library = bpy.data.libraries.get(record.library) if record.library else made.library
     # A linked source may have become local since.
-    source = look_ups.named_in(record.source, library) or look_ups.named_in(record.source, "")
+    source = look_ups.named_in(record.source, library) or look_ups.named_in(record.source, None)
     return source if source is not None and source.type == "MESH" and source.data.shape_keys is not None else None
 
 
