@@ -22,11 +22,13 @@ from ...blender.armatures import CONNECTED, bones_edited, check_armature, lock_l
 from ...blender.bone_parenting import parent_to_bone, rest_bone
 from ...blender.conversions import result_of
 from ...blender.figures import Figure, Result
+from ...blender.helper_bones.references import find_references
 from ...blender.joint_motion import played_motion
 from ...blender.joint_records import has_note, note_joints
 from ...blender.pose_keys import key_transforms
 from ...blender.preconditions import armature_label, check_posed, unmet
 from ...blender.rotation_limits import MARGIN, limit_of, limit_rotations, remove_limit
+from ...blender.wording import listed
 from ...core import quaternions
 from ...core.affine_chain import rigid_channels
 from ...core.errors import BadScene
@@ -114,8 +116,9 @@ def make_root(
         for ob, world in attached:
             parent_to_bone(ob, rig, rig.data.bones[ob.parent_bone], world)
         _finish(rig, way, limited, channels)
+    notes = (*notes, *_notes(rig, way))
     seconds = time.perf_counter() - begin
-    return Rerooted(rig.name, way.names, tuple(clip.name for clip in clips), tuple(notes), seconds)
+    return Rerooted(rig.name, way.names, tuple(clip.name for clip in clips), notes, seconds)
 
 
 def _check(rig: bpy.types.Object, way: "_Way", clips: Sequence[Clip]) -> None:
@@ -322,6 +325,14 @@ def _finish(rig: bpy.types.Object, way: _Way, limited: Sequence[str], channels: 
     margin = MARGIN if result is None else result.figures.get("limit_margin", MARGIN)
     limit_rotations(rig, {name: turns[:, way.names.index(name)] for name in limited}, margin)
     note_joints(rig, [bone.name for bone in rig.pose.bones if has_note(bone)], way.names)
+
+
+def _notes(rig: bpy.types.Object, way: _Way) -> list[str]:
+    """What may move otherwise, since the bones have other axes."""
+    found = find_references(rig, way.names)
+    owners = [bone or ob.name for ob, bone, _ in found.constraints] + [block.name for block, _ in found.drivers]
+    names = listed(sorted({*owners}))
+    return [f"constraints or drivers that refer to the reversed bones may move otherwise: {names}"] if owners else []
 
 
 def _attached(rig: bpy.types.Object, names: Sequence[str]) -> list[bpy.types.Object]:
