@@ -190,7 +190,13 @@ def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
     assert [action.name for action in bpy.data.actions if action.use_fake_user] == ["Mine"], "the user has renamed it"
     made = bpy.context.view_layer.objects.active
     assert (made.name, made.parent.name) == names
-    assert "solved" not in made.parent.animation_data.action.name, "it is converted, not solved again"
+    name = made.parent.animation_data.action.name
+    assert "solved" not in name, "it is converted, not solved again"
+    drain(again.solve_again(bpy.context, made))
+    made.parent.animation_data.action.name = "Played"
+    bpy.ops.skinning.convert_again(replace=True)
+    assert [action.name for action in bpy.data.actions if action.use_fake_user] == ["Mine"], "not what it has replaced"
+    assert bpy.context.view_layer.objects.active.parent.animation_data.action.name == name
 
 
 def test_solve_again_keeps_what_the_noise_of_a_capture_needs():

@@ -24,8 +24,8 @@ from .kept_values import animated_values_kept
 MADE_POSES = "skinning_made_poses"
 # On an action of a solve: the earlier one, of which it is a copy with new keys.
 EARLIER = "skinning_earlier_action"
-# Beside it: whether that has a fake user from the solve alone, and not from the user.
-KEPT = "skinning_keeps_earlier"
+# Beside it: the name that the earlier one had then, if it has a fake user from the solve alone, and not from the user.
+EARLIER_NAME = "skinning_earlier_name"
 # Endings that solves append to its name.
 _ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 # Keys this close to a whole frame are on it.
@@ -77,15 +77,17 @@ def without_endings(name: str) -> str:
 
 def earlier_actions(action: bpy.types.Action | None) -> list[bpy.types.Action]:
     """The actions that solves have replaced by this one and kept in the file, the latest first, but for those that the
-    user has renamed, and for all before one that the user has kept."""
+    user has renamed since, and for all before one that the user has kept."""
+    seen: list[bpy.types.Action] = []
     found: list[bpy.types.Action] = []
-    name, latest = without_endings(action.name) if action is not None else "", action
-    while latest is not None and latest.get(KEPT):
-        latest = latest.get(EARLIER)
-        if not isinstance(latest, bpy.types.Action) or latest in found:
+    while action is not None and (name := action.get(EARLIER_NAME)):
+        action = action.get(EARLIER)
+        if not isinstance(action, bpy.types.Action) or action in seen:
             break
-        found.append(latest)
-    return [each for each in found if without_endings(each.name) == name]
+        seen.append(action)
+        if action.name == name:
+            found.append(action)
+    return found
 
 
 def clip_of(armature: bpy.types.Object, action: bpy.types.Action, step: int = 1, slot: int = 0) -> Clip | None:

@@ -159,15 +159,18 @@ def _blocks_of(
 
 
 def _motions(ob: bpy.types.Object, figures: dict) -> dict[tuple[str, str], bpy.types.Action]:
-    """The actions of the object and its shape keys, by what plays them and the clip; without clips, the present ones,
-    but for those that a later solve has made."""
+    """The actions of the object and its shape keys, by what plays them and the clip; without clips, the present ones.
+    In the place of one that a later solve has made counts the one that it has replaced, unless it was renamed."""
     found: dict[tuple[str, str], bpy.types.Action] = {}
     for owner in _animated(ob):
         played = {clip: strip.action for clip in clip_names(figures) for strip in track_strips(owner, {clip})}
         played = played or {"": owner.animation_data.action}
         for clip, action in played.items():
-            if action is not None and EARLIER not in action:
-                found[owner.bl_rna.identifier, clip] = action
+            if action is None:
+                continue
+            first = [action, *earlier_actions(action)][-1]
+            if EARLIER not in first:
+                found[owner.bl_rna.identifier, clip] = first
     return found
 
 

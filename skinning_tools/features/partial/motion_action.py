@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions
-from ...blender.animation.clips import EARLIER, KEPT, without_endings
+from ...blender.animation.clips import EARLIER, EARLIER_NAME, without_endings
 from ...blender.armatures import NewBone
 from ...blender.data_blocks import is_alive
 from ...blender.skin_reader import armature_of
@@ -88,7 +88,7 @@ def new_action(
     action = actions.copy_action(copy, armature, name, lambda path: path not in keyed)
     action = action or actions.new_action(copy, name)
     if old is not None:
-        action[EARLIER], action[KEPT] = old, not old.use_fake_user
+        action[EARLIER], action[EARLIER_NAME] = old, "" if old.use_fake_user else old.name
     try:
         return action, write_poses(copy, actions.curve_container(copy), wanted, motion, times, extents)
     except BaseException:
