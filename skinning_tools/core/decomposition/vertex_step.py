@@ -2,7 +2,7 @@
 """Weights, influences and rest positions of a block of vertices for given bone transforms (sections 4.3 and 4.4).
 
 The paper picks the bones that predict a vertex best alone. Here the vertex keeps its bones, the ones that would lower
-its error most from where it is join as candidates, and the best convex fit to so many of them stays: clearly more
+its error most from where it is join as candidates, and a convex fit over all of them decides which stay: clearly more
 accurate at the same number of influences, and a bone that has become redundant makes room for another.
 """
 
@@ -14,12 +14,12 @@ from ..deform.influences import weight_matrix
 from ..dense import product
 from ..strongest import strongest_first
 from .bone_model import BoneModel, monomials
-from .rest_pose import OwnBones, fit_rest_positions, squared_errors
-from .weights import closest_on_simplex, descend, fit_convex
+from .rest_pose import blended_system, fit_rest_positions, squared_errors
+from .weights import descend, fit_convex
 
-# The number of candidates beyond the allowed influences, and where these are more than four, the steps of a rough fit
-# over all. Adding one bone in a sweep ends with clearly less error than adding two or three: no bone is added before
-# the others have adapted to the last change.
+# The number of candidates beyond the allowed influences, and the steps of the rough fit over all of them. Adding one
+# bone in a sweep ends with clearly less error than adding two or three: no bone is added before the others have adapted
+# to the last change.
 _EXTRA_CANDIDATES = 1
 _ROUGH_STEPS = 12
 
@@ -62,34 +62,42 @@ def improve_vertices(
     products = model.data_products(data)
     bones, weights, errors = choose_weights(model, products, points, state.bones[part], state.weights[part])
     if optimize_rest_pose:
-        own = OwnBones(model, products, bones)
-        points = _moved(own, points, weights)[0]
-        weights = _refitted(own, points, bones, weights)
-        points, errors = _moved(own, points, weights)
-        bones, weights = strongest_first(bones, weights)
+        points = _moved(model, products, points, bones, weights)[0]
+        bones, weights = _refitted(model, products, points, bones, weights)
+        points, errors = _moved(model, products, points, bones, weights)
         state.points[part] = points
     state.bones[part], state.weights[part] = bones, weights
     return errors
 
 
-def _moved(own: OwnBones, points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _moved(
+    model: BoneModel, products: np.ndarray, points: np.ndarray, bones: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Rest positions (n, 4) for given weights, and the squared errors less ‖y‖² (n,)."""
-    matrices, right = own.system(weights)
+    matrices, right = blended_system(model, products, bones, weights)
     points = fit_rest_positions(matrices, right, points)
     return points, squared_errors(matrices, right, points)
 
 
-def _refitted(own: OwnBones, points: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """New weights (n, K) of the same bones for new rest positions; the old where no worse. Rows sum to exactly 1."""
-    gram, data = own.fit(points)
+def _refitted(
+    model: BoneModel, products: np.ndarray, points: np.ndarray, bones: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same bones and new weights (n, K) for new rest positions, strongest first; the old where no worse."""
+    with_data = np.einsum("npi,ni->np", products, points)
+    gram = predictions_gram(model, bones, monomials(points))
+    data = np.ascontiguousarray(np.take_along_axis(with_data, bones, axis=1).T)
     present = np.ascontiguousarray(weights.T)
     now = np.einsum("in,ijn,jn->n", present, gram, present) - 2.0 * np.einsum("in,in->n", present, data)
     fitted, errors = fit_convex(gram, data)
-    weights = np.where(errors < now, fitted / fitted.sum(axis=0), present).T
-    # The weight of a slot that repeats the first bone goes to that.
-    weights[:, 1:] = np.where(bones[:, 1:] == bones[:, :1], 0.0, weights[:, 1:])
+    return _with_sums_of_one(bones, np.where(errors < now, fitted / fitted.sum(axis=0), present).T)
+
+
+def _with_sums_of_one(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that sum to exactly 1, strongest first; the weight of a slot that repeats the first bone goes to that."""
+    repeated = (bones[:, 1:] == bones[:, :1]) & (weights[:, 1:] > 0)
+    weights = np.column_stack([weights[:, 0], np.where(repeated, 0.0, weights[:, 1:])])
     weights[:, 0] = 1.0 - weights[:, 1:].sum(axis=1)
-    return weights
+    return strongest_first(bones, weights)
 
 
 def predictions_gram(model: BoneModel, bones: np.ndarray, powers: np.ndarray) -> np.ndarray:
@@ -97,8 +105,8 @@ def predictions_gram(model: BoneModel, bones: np.ndarray, powers: np.ndarray) ->
     count, size = bones.shape
     gram = np.empty((size, size, count))
     for i in range(size):
-        blocks = model.pair_blocks(bones[:, i], bones.T[: i + 1])
-        gram[i, : i + 1] = gram[: i + 1, i] = np.einsum("jni,ni->jn", blocks, powers)
+        for j in range(i + 1):
+            gram[i, j] = gram[j, i] = model.pair_products(bones[:, i], bones[:, j], powers)
     return gram
 
 
@@ -139,6 +147,7 @@ def choose_weights(
     products (n, P, 4) from ``BoneModel.data_products``; bones and weights as they are now, never made worse.
     """
     count, influences = bones.shape
+    rows = np.arange(count)
     powers = monomials(points)
     with_data = np.einsum("npi,ni->np", products, points)
     if pull is not None:
@@ -152,27 +161,19 @@ def choose_weights(
     present = np.zeros((size, count))
     for k in range(influences):
         present += np.where(candidates == bones[:, k, None], weights[:, k, None], 0.0).T
-    fitted, errors = _fit_few(gram, data, present, influences)
-    chosen, fitted = strongest_first(candidates, fitted.T, influences)
-    return chosen.astype(bones.dtype), fitted / fitted.sum(axis=1, keepdims=True), errors
-
-
-def _fit_few(gram: np.ndarray, data: np.ndarray, present: np.ndarray, influences: int) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (m, n), no more than ``influences`` of a vertex above 0, and errors (n,); no worse than ``present``."""
-    if influences <= 4:
-        return closest_on_simplex(gram, data, influences)
-    fitted = np.zeros(data.shape)
-    kept, values, errors = fit_strongest(gram, data, descend(gram, data, present.copy(), _ROUGH_STEPS), influences)
-    np.put_along_axis(fitted, kept, values, axis=0)
-    changed = np.flatnonzero(((present > 0) & (fitted == 0)).any(axis=0))
+    rough = descend(gram, data, present.copy(), _ROUGH_STEPS)
+    kept, fitted, errors = fit_strongest(gram, data, rough, influences)
+    changed = np.nonzero((present > 0).sum(axis=0) > (np.take_along_axis(present, kept, axis=0) > 0).sum(axis=0))[0]
     if len(changed):
         # If a bone in use was given up, keeping all of them must not be the better choice.
-        kept, values, others = fit_strongest(gram[:, :, changed], data[:, changed], present[:, changed], influences)
-        better = others < errors[changed]
+        kept_now, fitted_now, errors_now = fit_strongest(
+            gram[:, :, changed], data[:, changed], present[:, changed], influences
+        )
+        better = errors_now < errors[changed]
         back = changed[better]
-        fitted[:, back], errors[back] = 0.0, others[better]
-        fitted[kept[:, better], back] = values[:, better]
-    return fitted, errors
+        kept[:, back], fitted[:, back], errors[back] = kept_now[:, better], fitted_now[:, better], errors_now[better]
+    chosen, fitted = strongest_first(candidates[rows, kept].T, fitted.T)
+    return chosen.astype(bones.dtype), fitted / fitted.sum(axis=1, keepdims=True), errors
 
 
 def fit_strongest(
