@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .geometry import diagonal
+from .geometry import MIRROR_X, diagonal
 from .joint_hierarchy import JointHierarchy
 from .strongest import strongest_bones
 
@@ -122,7 +122,7 @@ def _opposite(heads: np.ndarray, lengths: np.ndarray, hierarchy: JointHierarchy)
     lengths (P,) of the bones. Others may hang from different bones: mirrored, they would miss the next joint.
     """
     partners = hierarchy.partners
-    images = heads[partners] * [-1.0, 1.0, 1.0] + [2.0 * hierarchy.plane, 0.0, 0.0]
+    images = heads[partners] * MIRROR_X + [2.0 * hierarchy.plane, 0.0, 0.0]
     return np.linalg.norm(images - heads, axis=1) <= _APART * np.maximum(lengths, lengths[partners])
 
 

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Points and vectors: one affine map for all, unit length, and the size of a set of points."""
+"""Points and vectors: one affine map for all, mirror images, unit length, and the size of a set of points."""
 
 import numpy as np
+
+# What a vector is multiplied by for its mirror image in X.
+MIRROR_X = np.array([-1.0, 1.0, 1.0])
 
 
 def transform_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from .center_sums import Surface, Targets, summed
 from .deform.influences import convex_influences, weight_matrix
 from .dense import one_blas_thread
 from .errors import BadMesh, BadSettings, BadWeights
-from .geometry import diagonal
+from .geometry import MIRROR_X, diagonal
 from .progress import Progress, checkpoint, ignore, span
 
 # A vertex is summed again without interpolation if interpolation could move its center by more than this share of the
@@ -28,8 +28,6 @@ _CENTER_TOLERANCE = 1e-7
 
 # Vertices closer than this share of the mirror tolerance are at one place.
 _COINCIDENT = 1e-3
-
-_FLIP = np.array([-1.0, 1.0, 1.0])
 
 
 def bake_rotation_centers(
@@ -144,7 +142,7 @@ def mirror_pairs(rest: np.ndarray, tolerance: float = 1e-4) -> np.ndarray:
     limit = tolerance * diagonal(rest)
     place = weld(rest, _COINCIDENT * limit)
     points = rest[np.unique(place, return_index=True)[1]]
-    distances, nearest = cKDTree(points).query(points * _FLIP)
+    distances, nearest = cKDTree(points).query(points * MIRROR_X)
     places = np.arange(len(points))
     # A place on the plane is its own image, whichever nearby place the search has found.
     nearest = np.where(np.abs(points[:, 0]) <= 0.5 * limit, places, nearest)
@@ -167,7 +165,7 @@ def symmetrized(centers: np.ndarray, valid: np.ndarray, mirrored: np.ndarray) ->
     """
     paired = np.asarray(mirrored) >= 0
     partners = np.where(paired, mirrored, np.arange(len(centers)))
-    images = np.asarray(centers, dtype=np.float64)[partners] * _FLIP
+    images = np.asarray(centers, dtype=np.float64)[partners] * MIRROR_X
     theirs = paired & valid[partners]
     result = np.array(centers, dtype=np.float32)
     both, only_theirs = valid & theirs, ~valid & theirs

@@ -4,6 +4,7 @@
 import numpy as np
 
 from .deform.influences import weight_matrix
+from .geometry import MIRROR_X
 from .rotation_centers import mirror_pairs
 
 # Of the body's diagonal, how far mirrored vertices may be from each other; the share of vertices that have such a
@@ -57,6 +58,6 @@ def symmetric_joints(joints: np.ndarray, partners: np.ndarray, plane: float, siz
 
     plane: the x of the mirror plane; size: the body's diagonal.
     """
-    images = joints[partners] * [-1.0, 1.0, 1.0] + [2.0 * plane, 0.0, 0.0]
+    images = joints[partners] * MIRROR_X + [2.0 * plane, 0.0, 0.0]
     near = (partners >= 0) & (np.linalg.norm(images - joints, axis=1) <= _FARTHEST * size)
     return np.where(near[:, None], 0.5 * (joints + images), joints)

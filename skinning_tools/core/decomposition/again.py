@@ -152,13 +152,10 @@ class _PosableWeights:
 
     def __init__(self, animation: Animation, rest: np.ndarray, start: Given, parents: np.ndarray):
         self._rest, self._parents, self._locked = rest, parents, start.locked_bones
-        self._all = AnimationMatrix(animation.frames)
+        matrix = AnimationMatrix(animation.frames)
         held = start.locked_vertices | (start.locked_bones[start.bones] & (start.weights > 0)).any(axis=1)
         self._free = np.flatnonzero(~held)
-        self._matrix = self._all.of_vertices(self._free) if held.any() else self._all
-
-    def _solver_units(self, points: np.ndarray) -> np.ndarray:
-        return (points - self._all.means[0]) / self._all.radius
+        self._matrix = matrix.of_vertices(self._free) if held.any() else matrix
 
     @one_blas_thread()
     def limited(
@@ -171,8 +168,8 @@ class _PosableWeights:
         """bones and weights (N, K) within the limits about ``heads`` (P, 3), from those of ``skin``, or as they were in
         ``former``."""
         (bones, weights), width = skin, skin[0].shape[1]
-        limits = PoseLimits(self._parents, self._solver_units(heads), self._locked)
-        points = homogeneous(self._solver_units(self._rest[self._free]))
+        limits = PoseLimits(self._parents, self._matrix.points_from_object_space(heads), self._locked)
+        points = homogeneous(self._matrix.points_from_object_space(self._rest[self._free]))
         state = VertexState(points, bones[self._free], weights[self._free])
         earlier = tidy_influences(former[0][self._free], former[1][self._free], width)
         before = VertexState(points, *padded_influences(*earlier, width))

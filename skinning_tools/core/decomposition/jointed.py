@@ -115,7 +115,7 @@ def solve_jointed(
         solve.slide(slip * diagonal(state.points[:, :3]), span(progress, 0.8, 0.85))
     skeleton = solve.skeleton
     result = _finished(animation, matrix, free, solve.state, solve.motion, settings, span(progress, 0.85, 1.0))
-    joints = skeleton.heads * matrix.radius + matrix.means[0]
+    joints = matrix.points_to_object_space(skeleton.heads)
     slips = _slips(result.transforms, skeleton.parents, joints) if slip else np.zeros(skeleton.count)
     jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=not slip)
     return result, jointed
@@ -130,7 +130,7 @@ def _begun(
     # Pruning may have left fewer bones than a vertex has slots.
     skin = strongest_first(free.bones, free.weights, free.bone_count)
     state = VertexState(homogeneous(points), *skin, checked_importance(importance, animation))
-    return matrix, state, motion, (hierarchy.joints - matrix.means[0]) / matrix.radius
+    return matrix, state, motion, matrix.points_from_object_space(hierarchy.joints)
 
 
 def _held_parents(free: Decomposition, hierarchy: JointHierarchy) -> np.ndarray:

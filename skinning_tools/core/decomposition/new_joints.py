@@ -73,11 +73,11 @@ class NewJoints:
         matrix, fixed = self._matrix, self._fixed
         points, start = matrix.from_object_space(self._rest, motion)
         equations = skin_equations(matrix, homogeneous(points), *skin, len(fixed), ignore)
-        heads, found = ((each.heads - matrix.means[0]) / matrix.radius for each in (self.joints, self._found))
+        heads, found = (matrix.points_from_object_space(each.heads) for each in (self.joints, self._found))
         parents = np.where(fixed, -1, self.joints.parents)
         skeleton = MovingJoints(heads, parents, found, self._movable, ~fixed)
         skeleton.moved(equations, start, _SWEEPS)
-        heads = skeleton.heads[self._children] * matrix.radius + matrix.means[0]
+        heads = matrix.points_to_object_space(skeleton.heads[self._children])
         self.joints = self._inside(self.joints, (heads - self._center) / self._size)
         return self.joints
 

@@ -146,7 +146,7 @@ def _hold(
     if loose.any():
         _fit(problem, ignore, loose)
         weights = weights + sparse.diags(loose.astype(float)) @ problem.weights()
-    heads = (joints.heads - matrix.means[0]) / matrix.radius
+    heads = matrix.points_from_object_space(joints.heads)
     problem.hold(weights, hold_rows(replace(joints, heads=heads), moved, amount))
 
 

@@ -67,7 +67,7 @@ def solve_transforms(
     equations = skin_equations(matrix, homogeneous(points), bones, weights, bone_count, span(progress, 0.0, 0.3))
     if joints is None:
         joints = Joints(np.zeros((bone_count, 3)), np.full(bone_count, -1))
-    heads = (joints.heads - matrix.means[0]) / matrix.radius
+    heads = matrix.points_from_object_space(joints.heads)
     parents = np.where(fixed, -1, joints.parents)
     free = ~fixed
     if bone_kind == "AFFINE" and (parents < 0).all():

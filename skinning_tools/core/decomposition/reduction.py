@@ -116,19 +116,27 @@ class AnimationMatrix:
         """The inverse of ``weigh``."""
         return rows / np.repeat(self._weights, 3)
 
+    def points_to_object_space(self, points: np.ndarray) -> np.ndarray:
+        """Points (N, 3) at rest from solver units to the space of the animation."""
+        return points * self.radius + self.means[0]
+
+    def points_from_object_space(self, points: np.ndarray) -> np.ndarray:
+        """The inverse of ``points_to_object_space``."""
+        return (points - self.means[0]) / self.radius
+
     def to_object_space(self, rest: np.ndarray, transforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rest positions (N, 3) and transforms (F, P, 3, 4) from solver units to those of the animation."""
         origin = self.means[0]
         moved = transforms / self._weights[:, None, None, None]
         moved[..., 3] = moved[..., 3] * self.radius + self.means[:, None] - moved[..., :3] @ origin
-        return rest * self.radius + origin, moved
+        return self.points_to_object_space(rest), moved
 
     def from_object_space(self, rest: np.ndarray, transforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The inverse of ``to_object_space``."""
         origin = self.means[0]
         moved = transforms.copy()
         moved[..., 3] = (transforms[..., 3] + transforms[..., :3] @ origin - self.means[:, None]) / self.radius
-        return (rest - origin) / self.radius, moved * self._weights[:, None, None, None]
+        return self.points_from_object_space(rest), moved * self._weights[:, None, None, None]
 
     def parts(self) -> list[slice]:
         """Slices that cover the vertices, so that ``rows`` of each have a bounded size."""

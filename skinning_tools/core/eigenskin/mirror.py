@@ -4,9 +4,8 @@
 import numpy as np
 
 from ..deform import skin_frame
+from ..geometry import MIRROR_X
 from .types import BadExamples, Examples, Rig
-
-_FLIP = np.array([-1.0, 1.0, 1.0])
 
 
 def mirrored_examples(
@@ -36,7 +35,7 @@ def mirrored_examples(
     )
     matrices = _mirrored_matrices(examples.matrices, rig, bone_from)
     alone = np.flatnonzero(vertex_from < 0)
-    shapes = np.asarray(examples.shapes)[:, vertex_from] * _FLIP.astype(np.asarray(examples.shapes).dtype)
+    shapes = np.asarray(examples.shapes)[:, vertex_from] * MIRROR_X.astype(np.asarray(examples.shapes).dtype)
     for index in range(len(shapes) if len(alone) else 0):
         shapes[index, alone] = skin_frame(rig.rest[alone], rig.bones[alone], rig.weights[alone], matrices[index])
     return Examples(examples.names, _mirrored_rotations(examples.rotations, rest_frames, joint_from), matrices, shapes)
@@ -46,7 +45,7 @@ def _mirrored_rotations(rotations: np.ndarray, frames: np.ndarray, partner: np.n
     """(E, J, 4). In the mesh's space a rotation M becomes S M S; in the bones' own axes F and F', with A = F'ᵀ S F,
     the rotation R so becomes A R Aᵀ: as A is improper, its axis times the sine of its half angle, v, becomes −A v."""
     frames = np.asarray(frames, dtype=np.float64)
-    across = -np.einsum("jki,k,jkl->jil", frames, _FLIP, frames[partner])
+    across = -np.einsum("jki,k,jkl->jil", frames, MIRROR_X, frames[partner])
     result = np.array(rotations, dtype=np.float64)[:, partner]
     result[..., 1:] = np.einsum("jil,ejl->eji", across, result[..., 1:])
     result[:, partner < 0] = [1.0, 0.0, 0.0, 0.0]
@@ -55,7 +54,7 @@ def _mirrored_rotations(rotations: np.ndarray, frames: np.ndarray, partner: np.n
 
 def _mirrored_matrices(matrices: np.ndarray, rig: Rig, partner: np.ndarray) -> np.ndarray:
     """(E, P, 3, 4): S M S, S the mirror."""
-    result = np.array(matrices, dtype=np.float64)[:, partner] * np.outer(_FLIP, [*_FLIP, 1.0])
+    result = np.array(matrices, dtype=np.float64)[:, partner] * np.outer(MIRROR_X, [*MIRROR_X, 1.0])
     bone_of_joint = np.full(len(rig.joint_names), -1)
     # If a joint has several bones, the first one: helper bones come after it.
     bone_of_joint[rig.joint_of_bone[::-1]] = np.arange(len(rig.joint_of_bone))[::-1]

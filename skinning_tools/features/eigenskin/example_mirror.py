@@ -13,7 +13,7 @@ from ...blender.preconditions import unmet
 from ...blender.skin_reader import Skin
 from ...blender.wording import counted
 from ...core.errors import BadScene
-from ...core.geometry import diagonal, transform_points
+from ...core.geometry import MIRROR_X, diagonal, transform_points
 from .example_pose import stored_pose
 from .example_sources import POSE_MARKER, check_addable, pose_name
 from .examples import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ...core.eigenskin.types import Examples, Rig
 
 # The mirror plane is X = 0, as for poses in Blender.
-_FLIP = np.diag([-1.0, 1.0, 1.0])
+_FLIP = np.diag(MIRROR_X)
 
 # The largest distance of a bone from the mirror image of its counterpart, as a share of the mesh's extent.
 _ASYMMETRY = 0.005

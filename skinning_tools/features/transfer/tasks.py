@@ -14,6 +14,7 @@ from ...blender.preconditions import object_label, unmet
 from ...blender.skin_reader import armature_of
 from ...blender.weight_tools import group_mask
 from ...core.errors import BadMesh, BadScene
+from ...core.geometry import MIRROR_X
 from ...core.progress import Progress
 from .poses import check_posed, posed_points
 from .settings import TransferSettings
@@ -111,7 +112,7 @@ def read_task(
         across = (rest[:, 0] if settings.mirror == "NEGATIVE_X" else -rest[:, 0])[: len(shares)]
         middle = np.abs(across) <= _MIDDLE * body.diagonal
         shares[(across < 0) & ~middle] = 0.0
-        rest = rest * [-1.0, 1.0, 1.0]
+        rest = rest * MIRROR_X
     if not shares.any():
         raise BadScene(_nothing_to_do(mesh_object, settings))
     return Task(mesh_object, replace(body, rest=rest), before, shares, middle)
