@@ -61,16 +61,17 @@ class BoneModel:
         """H of some vertices: ``data`` (n, d) to (n, P, 4)."""
         return product(data, self.transforms.T).reshape(len(data), self.bone_count, 4)
 
-    def pair_products(self, first: np.ndarray, second: np.ndarray, powers: np.ndarray) -> np.ndarray:
-        """φ_first·φ_second (n,) of one pair of bones (n,) a vertex; powers (n, 10) from ``monomials``."""
-        return np.einsum("ni,ni->n", self.packed[first, second], powers)
+    def pair_blocks(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """The packed block (..., n, 10) of each pair of bones (..., n)."""
+        return self.packed.reshape(-1, 10).take(first * self.bone_count + second, axis=0)
 
     def products_with_blends(self, powers: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The inner products (n, P) of all bones' predictions with what the vertices' own bones, (n, K), blend to."""
         count, influences = bones.shape
         values = (weights[:, :, None] * powers[:, None]).ravel()
-        columns = (10 * bones[:, :, None] + np.arange(10)).ravel()
-        starts = np.arange(0, len(values) + 1, 10 * influences)
+        # In the integers that scipy would convert others to.
+        columns = (10 * bones[:, :, None].astype(np.int32) + np.arange(10, dtype=np.int32)).ravel()
+        starts = np.arange(0, len(values) + 1, 10 * influences, dtype=np.int32)
         # A row has few bones: sparse, this is a small part of the work.
         blends = scipy.sparse.csr_matrix((values, columns, starts), shape=(count, 10 * self.bone_count))
         return blends @ self._packed_rows

@@ -3,30 +3,43 @@
 
 import numpy as np
 
-from .bone_model import BoneModel, unpack
+from .bone_model import BoneModel, monomials, unpack
 from .weights import solve_small
 
 # Share of the system's trace that holds a rest position where the bones do not care (a blend that flattens space).
 _HOLD = 1e-7
 
 
+class OwnBones:
+    """What the vertex step needs of the bones (n, K) of some vertices, gathered once for all its parts."""
+
+    def __init__(self, model: BoneModel, data_products: np.ndarray, bones: np.ndarray):
+        """data_products (n, P, 4) from ``BoneModel.data_products``."""
+        self._first, self._second = np.tril_indices(bones.shape[1])
+        self._blocks = model.pair_blocks(bones.T[self._first], bones.T[self._second])
+        self._products = data_products[np.arange(len(bones))[:, None], bones]
+
+    def system(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Normal equations of each vertex's homogeneous rest position: matrices (4, 4, n) and right sides (n, 4)."""
+        factors = weights.T[self._first] * weights.T[self._second]
+        factors[self._first != self._second] *= 2.0
+        packed = np.einsum("qn,qni->ni", factors, self._blocks)
+        return unpack(packed), np.einsum("nk,nki->ni", weights, self._products)
+
+    def fit(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Inner products of what the bones predict for rest ``points`` (n, 4): all pairs (K, K, n), the data (K, n)."""
+        size = self._products.shape[1]
+        gram = np.empty((size, size, len(points)))
+        gram[self._first, self._second] = np.einsum("qni,ni->qn", self._blocks, monomials(points))
+        gram[self._second, self._first] = gram[self._first, self._second]
+        return gram, np.einsum("nki,ni->kn", self._products, points)
+
+
 def blended_system(
     model: BoneModel, data_products: np.ndarray, bones: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Normal equations of each vertex's homogeneous rest position: matrices (4, 4, n) and right sides (n, 4).
-
-    data_products (n, P, 4) from ``BoneModel.data_products``; bones and weights (n, K).
-    """
-    count, influences = bones.shape
-    rows = np.arange(count)
-    packed = np.zeros((count, 10))
-    right = np.zeros((count, 4))
-    for i in range(influences):
-        right += weights[:, i, None] * data_products[rows, bones[:, i]]
-        for j in range(i + 1):
-            factor = weights[:, i] * weights[:, j] * (1.0 if i == j else 2.0)
-            packed += factor[:, None] * model.packed[bones[:, i], bones[:, j]]
-    return unpack(packed), right
+    """``OwnBones.system`` of vertices with ``bones`` and ``weights`` (n, K)."""
+    return OwnBones(model, data_products, bones).system(weights)
 
 
 def fit_rest_positions(matrices: np.ndarray, right: np.ndarray, points: np.ndarray) -> np.ndarray:

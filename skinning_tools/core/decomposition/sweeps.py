@@ -79,8 +79,10 @@ def over_blocks(
         work(part, data)
         few = state.of(part)
         # A block of neighbors has few bones, and only their part of the equations.
-        used, places = np.unique(few.bones, return_inverse=True)
-        design = design_matrix(few.points, places.reshape(few.bones.shape), few.weights, len(used))
+        used = np.flatnonzero(np.bincount(few.bones.ravel(), minlength=bone_count))
+        places = np.zeros(bone_count, dtype=few.bones.dtype)
+        places[used] = np.arange(len(used))
+        design = design_matrix(few.points, places[few.bones], few.weights, len(used))
         equations = NormalEquations(len(used), data.shape[1])
         equations.add(design, data, few.importance)
         return used, equations

@@ -14,12 +14,13 @@ from ..deform.influences import weight_matrix
 from ..dense import product
 from ..strongest import strongest_first
 from .bone_model import BoneModel, monomials
-from .rest_pose import blended_system, fit_rest_positions, squared_errors
+from .rest_pose import OwnBones, fit_rest_positions, squared_errors
 from .weights import descend, fit_convex
 
 # The number of candidates beyond the allowed influences, and the steps of the rough fit over all of them. Adding one
 # bone in a sweep ends with clearly less error than adding two or three: no bone is added before the others have adapted
-# to the last change.
+# to the last change. (The exact choice of the best four of five lets bones of next to no weight run away: they fit
+# rounding.)
 _EXTRA_CANDIDATES = 1
 _ROUGH_STEPS = 12
 
@@ -62,42 +63,34 @@ def improve_vertices(
     products = model.data_products(data)
     bones, weights, errors = choose_weights(model, products, points, state.bones[part], state.weights[part])
     if optimize_rest_pose:
-        points = _moved(model, products, points, bones, weights)[0]
-        bones, weights = _refitted(model, products, points, bones, weights)
-        points, errors = _moved(model, products, points, bones, weights)
+        own = OwnBones(model, products, bones)
+        points = _moved(own, points, weights)[0]
+        weights = _refitted(own, points, bones, weights)
+        points, errors = _moved(own, points, weights)
+        bones, weights = strongest_first(bones, weights)
         state.points[part] = points
     state.bones[part], state.weights[part] = bones, weights
     return errors
 
 
-def _moved(
-    model: BoneModel, products: np.ndarray, points: np.ndarray, bones: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _moved(own: OwnBones, points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rest positions (n, 4) for given weights, and the squared errors less ‖y‖² (n,)."""
-    matrices, right = blended_system(model, products, bones, weights)
+    matrices, right = own.system(weights)
     points = fit_rest_positions(matrices, right, points)
     return points, squared_errors(matrices, right, points)
 
 
-def _refitted(
-    model: BoneModel, products: np.ndarray, points: np.ndarray, bones: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same bones and new weights (n, K) for new rest positions, strongest first; the old where no worse."""
-    with_data = np.einsum("npi,ni->np", products, points)
-    gram = predictions_gram(model, bones, monomials(points))
-    data = np.ascontiguousarray(np.take_along_axis(with_data, bones, axis=1).T)
+def _refitted(own: OwnBones, points: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """New weights (n, K) of the same bones for new rest positions; the old where no worse. Rows sum to exactly 1."""
+    gram, data = own.fit(points)
     present = np.ascontiguousarray(weights.T)
     now = np.einsum("in,ijn,jn->n", present, gram, present) - 2.0 * np.einsum("in,in->n", present, data)
     fitted, errors = fit_convex(gram, data)
-    return _with_sums_of_one(bones, np.where(errors < now, fitted / fitted.sum(axis=0), present).T)
-
-
-def _with_sums_of_one(bones: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that sum to exactly 1, strongest first; the weight of a slot that repeats the first bone goes to that."""
-    repeated = (bones[:, 1:] == bones[:, :1]) & (weights[:, 1:] > 0)
-    weights = np.column_stack([weights[:, 0], np.where(repeated, 0.0, weights[:, 1:])])
+    weights = np.where(errors < now, fitted / fitted.sum(axis=0), present).T
+    # The weight of a slot that repeats the first bone goes to that.
+    weights[:, 1:] = np.where(bones[:, 1:] == bones[:, :1], 0.0, weights[:, 1:])
     weights[:, 0] = 1.0 - weights[:, 1:].sum(axis=1)
-    return strongest_first(bones, weights)
+    return weights
 
 
 def predictions_gram(model: BoneModel, bones: np.ndarray, powers: np.ndarray) -> np.ndarray:
@@ -105,8 +98,8 @@ def predictions_gram(model: BoneModel, bones: np.ndarray, powers: np.ndarray) ->
     count, size = bones.shape
     gram = np.empty((size, size, count))
     for i in range(size):
-        for j in range(i + 1):
-            gram[i, j] = gram[j, i] = model.pair_products(bones[:, i], bones[:, j], powers)
+        blocks = model.pair_blocks(bones[:, i], bones.T[: i + 1])
+        gram[i, : i + 1] = gram[: i + 1, i] = np.einsum("jni,ni->jn", blocks, powers)
     return gram
 
 

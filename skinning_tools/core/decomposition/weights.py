@@ -6,6 +6,7 @@ y. All that its weights depend on are the inner products gram[i, j] = φ_i·φ_j
 on many vertices at once, with the vertices along the last axis.
 """
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -30,84 +31,91 @@ def fit_convex(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def closest_on_simplex(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As ``fit_convex`` for at most four corners: the best among the closest points of all faces.
+    """As ``fit_convex`` for at most four corners: the best among the closest points of all faces, the largest first.
 
-    The closest point of a face's plane takes part where it lies inside the face; edges are clipped to their ends, so
-    that corners need no case of their own. A flat face is left out: its smaller faces hold the same points.
+    Where the closest point of a face's plane lies outside the face, smaller faces hold the face's own closest point.
+    They are tried if the plane's is closer than the best so far. Most vertices end with the largest face.
     """
-    size, count = data.shape
-    if size == 1:
-        return np.ones((1, count)), gram[0, 0] - 2.0 * data[0]
-    weights = np.zeros((size, count))
-    cost = np.full(count, np.inf)
-    for a, b in combinations(range(size), 2):
-        length, along = _edges(gram, data, a, (b,))
-        length, along = length[0, 0], along[0]
-        step = np.clip(along / np.where(length > 0, length, 1.0), 0.0, 1.0)
-        decrease = step * (2.0 * along - step * length)
-        _keep_better(weights, cost, gram[a, a] - 2.0 * data[a] - decrease, True, {a: 1.0 - step, b: step})
-    for a, b, c in combinations(range(size), 3):
-        edges, along = _edges(gram, data, a, (b, c))
-        (u, v), solid = solve_small(edges, along, _FLAT)
-        decrease = u * along[0] + v * along[1]
-        first = 1.0 - u - v
-        inside = solid & (u >= 0) & (v >= 0) & (first >= 0)
-        _keep_better(weights, cost, gram[a, a] - 2.0 * data[a] - decrease, inside, {a: first, b: u, c: v})
-    if size == 4:
-        edges, along = _edges(gram, data, 0, (1, 2, 3))
-        (u, v, w), solid = solve_small(edges, along, _FLAT)
-        decrease = u * along[0] + v * along[1] + w * along[2]
-        first = 1.0 - u - v - w
-        inside = solid & (u >= 0) & (v >= 0) & (w >= 0) & (first >= 0)
-        _keep_better(weights, cost, gram[0, 0] - 2.0 * data[0] - decrease, inside, {0: first, 1: u, 2: v, 3: w})
+    everyone = np.arange(data.shape[1])
+    costs = np.einsum("iin->in", gram) - 2.0 * data
+    nearest = np.argmin(costs, axis=0)
+    weights, cost = np.zeros(data.shape), costs[nearest, everyone]
+    weights[nearest, everyone] = 1.0
+    _try_faces(gram, data, len(data), weights, cost)
     return weights, cost
 
 
-def _edges(gram: np.ndarray, data: np.ndarray, origin: int, others: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Inner products of the edges from one corner to others, and of these edges with the data seen from that corner."""
-    size = len(others)
-    products = np.empty((size, size, data.shape[1]))
-    along = np.empty((size, data.shape[1]))
+def _try_faces(gram: np.ndarray, data: np.ndarray, corners: int, weights: np.ndarray, cost: np.ndarray) -> None:
+    """Better ``weights`` (m, n) and their ``cost`` (n,), in place, where faces with up to so many corners have them."""
+    if corners < 2:
+        return
+    size, count = data.shape
+    bound = np.full(count, np.inf)
+    for origin in range(size + 1 - corners):
+        products, along = _edges(gram, data, origin)
+        for edges in combinations(range(len(along)), corners - 1):
+            system = [[products[i][j] for j in edges] for i in edges]
+            values, solid = solve_small(system, [along[i] for i in edges], _FLAT)
+            first, reached = np.ones(count), gram[origin, origin] - 2.0 * data[origin]
+            inside, shares = solid.copy(), {origin: first}
+            for edge, value in zip(edges, values, strict=True):
+                first -= value
+                reached -= value * along[edge]
+                inside &= value >= 0
+                shares[origin + 1 + edge] = value
+            inside &= first >= 0
+            # The smaller faces of a flat one hold the same points.
+            reached[~solid] = -np.inf
+            better = inside & (reached < cost)
+            np.copyto(cost, reached, where=better)
+            for corner, row in enumerate(weights):
+                np.copyto(row, shares.get(corner, 0.0), where=better)
+            np.copyto(bound, reached, where=~inside & (reached < bound))
+    left = np.flatnonzero(bound < cost)
+    if len(left):
+        few = weights[:, left], cost[left]
+        _try_faces(gram[:, :, left], data[:, left], corners - 1, *few)
+        weights[:, left], cost[left] = few
+
+
+def _edges(gram: np.ndarray, data: np.ndarray, origin: int) -> tuple[list[list[np.ndarray]], list[np.ndarray]]:
+    """Inner products of the edges from one corner to those after it, and of these edges with the data seen from it."""
+    others = range(origin + 1, len(data))
+    from_origin, at_origin = gram[origin], gram[origin, origin]
+    products: list[list[np.ndarray]] = [[] for _ in others]
     for i, a in enumerate(others):
-        along[i] = data[a] - data[origin] - gram[a, origin] + gram[origin, origin]
         for j, b in enumerate(others[: i + 1]):
-            products[i, j] = gram[a, b] - gram[a, origin] - gram[b, origin] + gram[origin, origin]
-            products[j, i] = products[i, j]
-    return products, along
+            products[i].append(gram[a, b] - from_origin[a] - from_origin[b] + at_origin)
+            if j < i:
+                products[j].append(products[i][j])
+    return products, [data[a] - data[origin] - from_origin[a] + at_origin for a in others]
 
 
-def _keep_better(
-    weights: np.ndarray,
-    cost: np.ndarray,
-    proposed: np.ndarray,
-    allowed: bool | np.ndarray,
-    values: dict[int, np.ndarray],
-) -> None:
-    better = (proposed < cost) & allowed
-    np.copyto(cost, proposed, where=better)
-    for corner, row in enumerate(weights):
-        np.copyto(row, values.get(corner, 0.0), where=better)
+def solve_small(
+    matrices: np.ndarray | Sequence[Sequence[np.ndarray]], right: np.ndarray | Sequence[np.ndarray], flat: float
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Solve symmetric systems of up to three unknowns, matrices (m, m, n) and right (m, n), by cofactors.
 
-
-def solve_small(matrices: np.ndarray, right: np.ndarray, flat: float) -> tuple[list[np.ndarray], np.ndarray]:
-    """Solve symmetric 2 × 2 or 3 × 3 systems, matrices (m, m, n) and right (m, n), by cofactors.
-
-    Returns the unknowns, m arrays (n,), and where the determinant exceeds ``flat`` times the diagonal's product and
-    zero: where rounding makes a length negative, the product is.
+    Returns the unknowns, m arrays (n,), and where the system is positive definite: all lengths and leading minors above
+    zero, and minors above ``flat`` times their diagonals' products. Of edges as short as rounding, the determinant may
+    be positive all the same.
     """
+    if len(matrices) == 1:
+        solid = matrices[0][0] > 0
+        return [right[0] / np.where(solid, matrices[0][0], 1.0)], solid
     if len(matrices) == 2:
         (a, b), (_, c) = matrices
         determinant = a * c - b * b
-        solid = determinant > np.maximum(flat * a * c, 0.0)
+        solid = (determinant > np.maximum(flat * a * c, 0.0)) & (a > 0)
         inverse = 1.0 / np.where(solid, determinant, 1.0)
         return [(c * right[0] - b * right[1]) * inverse, (a * right[1] - b * right[0]) * inverse], solid
     (a, b, c), (_, d, e), (_, _, f) = matrices
     first = (d * f - e * e, c * e - b * f, b * e - c * d)
     determinant = a * first[0] + b * first[1] + c * first[2]
-    solid = determinant > np.maximum(flat * a * d * f, 0.0)
-    inverse = 1.0 / np.where(solid, determinant, 1.0)
     second = (a * f - c * c, b * c - a * e)
     third = a * d - b * b
+    solid = (a > 0) & (f > 0) & (third > np.maximum(flat * a * d, 0.0)) & (determinant > flat * a * d * f)
+    inverse = 1.0 / np.where(solid, determinant, 1.0)
     x, y, z = right
     return [
         (first[0] * x + first[1] * y + first[2] * z) * inverse,

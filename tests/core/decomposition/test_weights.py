@@ -87,6 +87,14 @@ def test_a_redundant_bone_gets_no_weight():
     assert np.all(np.minimum(weights[0], weights[3]) == 0)
 
 
+def test_edges_as_short_as_rounding_hide_no_better_face():
+    """Two pairs of bones that predict almost the same: what is left of their edges has any sign."""
+    points, data, _, _ = problem(4, 6, 5000, 9)
+    points[:, 2:] = points[:, :2] + 1e-9 * points[:, 2:]
+    gram = np.ascontiguousarray(np.einsum("nid,njd->ijn", points, points))
+    assert_fits(closest_on_simplex, points, data, gram, np.einsum("nid,nd->in", points, data))
+
+
 def test_descent_stays_convex_and_never_raises_the_error():
     points, data, gram, products = problem(8, 10, 60, 8)
     weights = np.full((8, 60), 1 / 8)
