@@ -54,9 +54,9 @@ def parts_of(
     target = _named(context, target_name, "MESH") if target_name else None
     mesh = _mesh(context, active, target) if active.type == "ARMATURE" else active
     armature = armature_meant(context, active, armature_name)
-    target = target or _target(context, mesh)
     if writes_weights:
         check_own_mesh(mesh, "its weights cannot be changed")
+    target = target or _target(context, mesh)
     check_mesh(context, mesh, armature, weighted)
     check_armature(armature)
     check_object(context, target)
@@ -140,7 +140,8 @@ def _target(context: bpy.types.Context, mesh: bpy.types.Object) -> bpy.types.Obj
     if result.source is None:
         name = result.figures["source"]
         raise BadScene(
-            f'The source "{name}" of {object_label(mesh)} was renamed or deleted. Restore it or '
-            "its name, or choose an object with the wanted animation as Target"
+            f'The source "{name}" of {object_label(mesh)} is not in this file: it was renamed or deleted, or is in '
+            "another file, from which the mesh is. Restore it or its name, link it, or choose an object with the "
+            "wanted animation as Target"
         )
     return result.source
