@@ -47,8 +47,7 @@ def undecided_joints(armature: bpy.types.Object, names: Sequence[str]) -> np.nda
     They hang from another bone than was noted, which is not one cut out of that, with their heads where they were; or
     they were cut out of another bone, and are still on its line. In skeletons without notes, there are none.
     """
-    parents = named_parents(armature, names)
-    notes = [read_record(armature.pose.bones[name], _JOINT, _Joint) for name in names]
+    parents, notes = named_parents(armature, names), _own_notes(armature, names)
     found = np.zeros(len(names), bool)
     if not any(notes):
         return found
@@ -64,6 +63,28 @@ def undecided_joints(armature: bpy.types.Object, names: Sequence[str]) -> np.nda
         moved = np.linalg.norm(np.subtract(bone.head_local, note.head))
         found[index] = not same and moved <= _SAME_PLACE * bone.length
     return found
+
+
+def abandoned_joints(armature: bpy.types.Object, names: Sequence[str]) -> np.ndarray:
+    """(P,) bool: the bones ``names`` that another has carried, together with others, and that none carries now. A bone
+    that was alone in this is the new root."""
+    notes, free = _own_notes(armature, names), named_parents(armature, names) < 0
+    former = [note.parent if note is not None and alone else "" for note, alone in zip(notes, free, strict=True)]
+    return np.array([name != "" and former.count(name) > 1 for name in former], dtype=bool)
+
+
+def _own_notes(armature: bpy.types.Object, names: Sequence[str]) -> list[_Joint | None]:
+    """What each bone notes of its joint; None for a duplicate, which has the note of its original: that has the noted
+    name, or else, renamed, comes first."""
+    notes = [read_record(armature.pose.bones[name], _JOINT, _Joint) for name in names]
+    owners: dict[str, str] = {}
+    for name, note in zip(names, notes, strict=True):
+        if note is not None and (name == note.name or note.name not in owners):
+            owners[note.name] = name
+    return [
+        note if note is not None and owners[note.name] == name else None
+        for name, note in zip(names, notes, strict=True)
+    ]
 
 
 def _is_between(bone: bpy.types.Bone, parent: bpy.types.Bone) -> bool:

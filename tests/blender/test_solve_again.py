@@ -7,6 +7,7 @@ import pytest
 
 from skinning_tools.blender.background import drain
 from skinning_tools.blender.control_points import read_positions
+from skinning_tools.blender.joint_records import undecided_joints
 from skinning_tools.blender.rotation_limits import limit_of
 from skinning_tools.core.animation import unit_scale
 from skinning_tools.features.partial import again
@@ -165,6 +166,43 @@ def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monke
     assert [own.weight(vertex) for vertex in range(5)] == [0.5] * 5
 
 
+def test_solve_again_tells_why_bones_have_lost_their_joints():
+    bar = bending_bar((0.0, 1.5, 3.0, 4.5))
+    jointed, rig = convert(bar, bone_count=4, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True)
+    root = next(bone for bone in rig.data.bones if bone.parent is None)
+    name, children = root.name, [bone.name for bone in root.children]
+    connected = next(bone.name for bone in root.children if bone.use_connect)
+    root.use_deform = False
+    rig.pose.bones[name].scale = (2, 2, 2)
+    warning = drain(again.solve_again(bpy.context, jointed, find_joints=False)).record.warning
+    assert f"turn on Deform of {name}, or parent {connected} to bones that deform, as what does not ({name})" in warning
+    edited(rig, lambda bones: bones.remove(bones[name]))
+    notes = drain(again.solve_again(bpy.context, jointed)).notes
+    alone = "2 bones moving freely, as the bone that carried them is gone or does not deform: "
+    assert any(note.startswith(alone + ", ".join(children)) for note in notes)
+
+
+def test_a_duplicated_bone_has_no_joint_of_its_own_yet(arm):
+    rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True)[1]
+    tip = tip_of(rig).name
+    select(rig)
+    bpy.ops.object.mode_set(mode="EDIT")
+    bones = rig.data.edit_bones
+    original = bones[tip]
+    original.use_connect, end = False, original.tail + (original.tail - original.head)
+    bpy.ops.armature.select_all(action="DESELECT")
+    bones.active = original
+    original.select = original.select_head = original.select_tail = True
+    bpy.ops.armature.duplicate()
+    original, copy = bones[tip], bones.active
+    copy.head, copy.tail, copy.parent = original.tail, end, original
+    made, original.name = copy.name, "Hand"
+    bpy.ops.object.mode_set(mode="OBJECT")
+    names = tuple(bone.name for bone in rig.data.bones)
+    found = undecided_joints(rig, names)
+    assert [name for name, undecided in zip(names, found, strict=True) if undecided] == [made], "cut out of the original"
+
+
 def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
     jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True)
     before, gone, other = jointed["skinning_e_rms"], tip_of(rig).name, scenes.link(arm.copy())
@@ -225,7 +263,7 @@ def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
     assert kept in bpy.data.actions.values(), "the user has given it a fake user"
 
 
-def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm):
+def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm, tmp_path):
     jointed, rig = convert(arm, bone_kind="AFFINE", joint_hierarchy=True)
     select(jointed)
     refused("solve_again", "Convert the source again with the bone kind Rigid")
@@ -233,3 +271,6 @@ def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm):
     assert limit_of(rig.pose.bones[0]) is None, "it is the user's"
     bpy.data.objects.remove(arm)
     refused("solve_again", "choose an object with the wanted animation as Target")
+    select(scenes.overridden([jointed, rig], tmp_path / "character.blend")["MESH"])
+    refused("solve_again", "LINKED mesh", "its weights cannot be changed")
+    refused("solve_transforms", 'The source "Arm"', "is not in this file", "link it, or choose an object")

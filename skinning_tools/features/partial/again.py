@@ -17,7 +17,7 @@ from ...blender.armatures import check_armature, lock_locations, place_heads
 from ...blender.bodies import deforming_bones, named_parents
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from ...blender.conversions import Result
-from ...blender.joint_records import note_joints, undecided_joints
+from ...blender.joint_records import abandoned_joints, has_note, note_joints, undecided_joints
 from ...blender.preconditions import check_unchanged, object_label
 from ...blender.put_back import put_back_on_failure
 from ...blender.residual_keys import (
@@ -74,6 +74,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     holding = holds_joints(result)
     movable = _movable(parts.armature, names, settings.find_joints)
     held = _held(parts.armature, names, settings.rotation_only or holding)
+    abandoned = abandoned_joints(parts.armature, names) & ~np.array(held)
     problem = joint_problem(parts, reading, names, {}, held)
     solving = background.run_in_worker(_work(parts, reading, problem, names, settings, movable, len(shapes)))
     solution: _Solution = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
@@ -116,7 +117,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                     note_joints(parts.armature, names)
                 lock_locations(parts.armature, dict(zip(names, held, strict=True)))
         undo.pop_all()
-    notes += _notes(parts.armature, names, solution)
+    notes += _notes(parts.armature, names, solution, abandoned)
     if placed:
         notes.append(f"{counted(len(placed), 'new joint')} found: {listed(list(placed))}")
     if result is not None:
@@ -127,6 +128,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     done = f"weights and motion of {counted(len(names), 'bone')} over {counted(len(numbers), 'frame')}"
     done = f'{done} in the action "{action.name}"'
     ways = [
+        *_deform_ways(parts.armature, names, held),
         *(["solve without Rotation Only"] if settings.rotation_only and not holding else []),
         *(["subdivide bones where Show Error is red"] if gone else []),
     ]
@@ -214,8 +216,10 @@ def _put_shapes(
     return made
 
 
-def _notes(armature: bpy.types.Object, names: tuple[str, ...], solution: _Solution) -> list[str]:
-    """What became of the user's bones, where they may not expect it."""
+def _notes(
+    armature: bpy.types.Object, names: tuple[str, ...], solution: _Solution, abandoned: np.ndarray
+) -> list[str]:
+    """What became of the user's bones, where they may not expect it. abandoned (P,) bool: see ``abandoned_joints``."""
     follow = np.bincount(solution.bones[solution.weights > 0], minlength=len(names))
     notes, free = [], named_parents(armature, names) < 0
     stray = np.flatnonzero(solution.new & free & (follow > 0))
@@ -224,6 +228,12 @@ def _notes(armature: bpy.types.Object, names: tuple[str, ...], solution: _Soluti
         notes.append(
             f"{counted(len(stray), 'new bone')} moving freely, without a parent that deforms: {told}. Parent it in "
             "Edit Mode to let it turn about a joint"
+        )
+    alone = [name for name, left in zip(names, abandoned, strict=True) if left]
+    if alone:
+        notes.append(
+            f"{counted(len(alone), 'bone')} moving freely, as the bone that carried them is gone or does not deform: "
+            f"{listed(alone)}. Parent them in Edit Mode to bones that deform, to let them turn about joints"
         )
     idle = [name for name, count in zip(names, follow, strict=True) if not count]
     if idle:
@@ -246,6 +256,22 @@ def _held(armature: bpy.types.Object, names: tuple[str, ...], rotation_only: boo
         armature.data.bones[name].use_connect or bool(rotation_only and parent >= 0)
         for name, parent in zip(names, above, strict=True)
     ]
+
+
+def _deform_ways(armature: bpy.types.Object, names: tuple[str, ...], held: list[bool]) -> list[str]:
+    """Advice on bones of the skeleton that do not deform any more, and on those that take ``held`` joints wherever
+    their own channels do."""
+    parents = {name: armature.data.bones[name].parent for name, holds in zip(names, held, strict=True) if holds}
+    taken = {name: parent.name for name, parent in parents.items() if parent.name not in names}
+    idle = [bone.name for bone in armature.pose.bones if has_note(bone) and bone.name not in names]
+    ways = [f"turn on Deform of {listed(idle)}"] if idle else []
+    if taken:
+        carriers = listed(list(dict.fromkeys(taken.values())))
+        ways.append(
+            f"parent {listed(list(taken))} to bones that deform, as what does not ({carriers}) takes the joints along "
+            "by its own keys and pose"
+        )
+    return ways
 
 
 def _movable(armature: bpy.types.Object, names: tuple[str, ...], find_joints: bool) -> np.ndarray:
