@@ -102,6 +102,33 @@ def test_make_root_keeps_locked_bones_that_move_keys_beyond_the_range_and_motion
     refused("make_root", "ARMATURE_AT_REST", bone=next(bone.name for bone in rig.data.bones if bone.parent))
 
 
+def test_make_root_bakes_motion_without_an_end_and_tells_of_mixed_strips():
+    jointed, rig = convert(bending_bar((0.0, 1.5, 3.0, 4.5)), bone_count=4, bone_kind="RIGID", joint_hierarchy=True)
+    bpy.context.scene.frame_end = 20
+    for curve in existing_curves(rig):
+        curve.modifiers.new("CYCLES").mode_after = "REPEAT"
+    animation, tip = rig.animation_data, next(bone.name for bone in rig.data.bones if len(bone.parent_recursive) > 1)
+    way = [tip, *(bone.name for bone in rig.data.bones[tip].parent_recursive)]
+    walk, aside = animation.action, next(bone for bone in rig.pose.bones if bone.name not in way)
+    shape = scenes.played(jointed, range(1, 21))
+    found = drain(new_root.make_root(bpy.context, rig, bone=tip))
+    np.testing.assert_allclose(scenes.played(jointed, range(1, 21)), shape, atol=1e-5 * size_of(jointed))
+    assert found.notes[-1].endswith(f"stand still now: {walk.name} (1 to 20)")
+    animation.action = None
+    animation.nla_tracks.new().strips.new("Walk", 1, walk)
+    for frame, angle in ((1, 0.0), (4, 0.5)):
+        aside.rotation_quaternion = (1.0, 0.0, 0.0, angle)
+        aside.keyframe_insert("rotation_quaternion", frame=frame)
+    layer = animation.nla_tracks.new().strips.new("Wave", 1, animation.action)
+    animation.action = None
+    shape = scenes.played(jointed, FRAMES)
+    assert not drain(new_root.make_root(bpy.context, rig, bone=way[1])).notes
+    np.testing.assert_allclose(scenes.played(jointed, FRAMES), shape, atol=1e-5 * size_of(jointed))
+    layer.blend_type = "COMBINE"
+    told = "NLA strips that are mixed with others may move otherwise: Wave. If they do, undo"
+    assert drain(new_root.make_root(bpy.context, rig, bone=aside.name)).notes[1].startswith(told)
+
+
 def test_make_root_needs_bones_that_only_their_keys_move():
     jointed, rig = convert(bending_bar((0.0, 2.0, 4.0)), bone_kind="RIGID", joint_hierarchy=True)
     name = next(bone.name for bone in rig.data.bones if bone.parent)

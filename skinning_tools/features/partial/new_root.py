@@ -22,13 +22,11 @@ from ...blender.armatures import CONNECTED, bones_edited, check_armature, lock_l
 from ...blender.bone_parenting import parent_to_bone, rest_bone
 from ...blender.conversions import result_of
 from ...blender.figures import Figure, Result
-from ...blender.helper_bones.references import find_references
 from ...blender.joint_motion import played_motion
 from ...blender.joint_records import has_note, note_joints
 from ...blender.pose_keys import key_transforms
 from ...blender.preconditions import armature_label, check_posed, unmet
 from ...blender.rotation_limits import MARGIN, limit_of, limit_rotations, remove_limit
-from ...blender.wording import listed
 from ...core import quaternions
 from ...core.affine_chain import rigid_channels
 from ...core.errors import BadScene
@@ -36,6 +34,7 @@ from .bone_keys import transform_paths
 from .kept_pose import containers_of, curves_kept, pose_kept
 from .keyable_bones import check_keyable
 from .parts import armature_meant
+from .root_notes import endless_notes, is_endless, mixed_notes, reference_notes
 
 # A linear part that is farther than this from a rotation scales.
 _NO_SCALE = 1e-4
@@ -98,8 +97,10 @@ def make_root(
     """
     begin, rig = time.perf_counter(), armature_meant(context, active, armature)
     way = _Way.of(rig, path_to_root(rig, bone))
-    clips = [_whole(clip) for clip in clips_of(rig)]
+    # What keys none of these bones goes on doing so, over what moves them.
+    clips = [_whole(context.scene, clip, way.names) for clip in clips_of(rig) if clip.bones & set(way.names)]
     _check(rig, way, clips)
+    mixed, endless = mixed_notes(rig, way.names), [clip for clip in clips if is_endless(clip, way.names)]
     reading = played_motion(context, rig, way.moving, [(clip, number) for clip in clips for number in clip.numbers])
     motion, notes = yield from background.part_of(reading, 0.0, 0.9)
     pose = np.array([rig.pose.bones[name].matrix for name in way.moving], dtype=np.float64)
@@ -116,7 +117,7 @@ def make_root(
         for ob, world in attached:
             parent_to_bone(ob, rig, rig.data.bones[ob.parent_bone], world)
         _finish(rig, way, limited, channels)
-    notes = (*notes, *_notes(rig, way))
+    notes = (*notes, *endless_notes(endless), *mixed, *reference_notes(rig, way.names))
     seconds = time.perf_counter() - begin
     return Rerooted(rig.name, way.names, tuple(clip.name for clip in clips), notes, seconds)
 
@@ -156,11 +157,15 @@ def _plays(ob: bpy.types.Object, clip: Clip) -> bool:
     return (clip.action, clip.slot) in [(animation.action, slot.handle if slot is not None else 0), *strips]
 
 
-def _whole(clip: Clip) -> Clip:
-    """The clip with the frames of all its keys, also those beyond its manual frame range."""
+def _whole(scene: bpy.types.Scene, clip: Clip, names: Sequence[str]) -> Clip:
+    """The clip with the frames of all its keys, also those beyond its manual frame range; if the bones ``names`` go on
+    beyond them, with the scene's, too."""
     ends = [tuple(curve.range()) for container in containers_of(clip) for curve in container.fcurves]
-    first = min(clip.numbers[0], *(math.floor(start) for start, _ in ends))
-    return replace(clip, numbers=range(first, max(clip.numbers[-1], *(math.ceil(end) for _, end in ends)) + 1))
+    frames = [clip.numbers[0], clip.numbers[-1], *(math.floor(start) for start, _ in ends)]
+    frames += [math.ceil(end) for _, end in ends]
+    if is_endless(clip, names):
+        frames += [scene.frame_start, scene.frame_end]
+    return replace(clip, numbers=range(min(frames), max(frames) + 1))
 
 
 def _check_rigid(rig: bpy.types.Object, motion: np.ndarray) -> None:
@@ -325,14 +330,6 @@ def _finish(rig: bpy.types.Object, way: _Way, limited: Sequence[str], channels: 
     margin = MARGIN if result is None else result.figures.get("limit_margin", MARGIN)
     limit_rotations(rig, {name: turns[:, way.names.index(name)] for name in limited}, margin)
     note_joints(rig, [bone.name for bone in rig.pose.bones if has_note(bone)], way.names)
-
-
-def _notes(rig: bpy.types.Object, way: _Way) -> list[str]:
-    """What may move otherwise, since the bones have other axes."""
-    found = find_references(rig, way.names)
-    owners = [bone or ob.name for ob, bone, _ in found.constraints] + [block.name for block, _ in found.drivers]
-    names = listed(sorted({*owners}))
-    return [f"constraints or drivers that refer to the reversed bones may move otherwise: {names}"] if owners else []
 
 
 def _attached(rig: bpy.types.Object, names: Sequence[str]) -> list[bpy.types.Object]:
