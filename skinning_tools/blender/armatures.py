@@ -152,18 +152,24 @@ def _adopt(bone: bpy.types.EditBone, child: bpy.types.EditBone) -> None:
 
 def place_heads(context: bpy.types.Context, armature: bpy.types.Object, heads: Mapping[str, Vector]) -> None:
     """Move the heads of bones, and the tails of the parents that they are connected to, in the armature's space. Rolls
-    stay as near as they can; a bone that would have no length stays as it is."""
+    stay as near as they can. A bone whose head comes to its tail is turned around; one that would leave no length of
+    its parent is no longer connected to that."""
     with bones_edited(context, armature) as edit_bones:
         for name, head in heads.items():
             bone = edit_bones[name]
-            moved = [bone, bone.parent] if bone.use_connect else [bone]
-            ends = [(head, bone.tail), (bone.parent.head, head)] if bone.use_connect else [(head, bone.tail)]
-            if min((end - start).length for start, end in ends) < _SHORTEST * bone.length:
-                continue
-            rolls = [(each, each.z_axis.copy()) for each in moved]
+            least, up, parent = _SHORTEST * bone.length, bone.z_axis.copy(), bone.parent
+            if bone.use_connect and (head - parent.head).length < least:
+                bone.use_connect = False
+            above = parent.z_axis.copy() if bone.use_connect else None
+            if (bone.tail - head).length < least:
+                for child in bone.children:
+                    child.use_connect = False
+                # X, about which the bone bends, stays.
+                bone.tail, up = bone.head.copy(), -up
             bone.head = head
-            for each, axis in rolls:
-                each.align_roll(axis)
+            bone.align_roll(up)
+            if above is not None:
+                parent.align_roll(above)
 
 
 def set_mode(context: bpy.types.Context, armature: bpy.types.Object, mode: str) -> None:
