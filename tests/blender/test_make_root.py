@@ -124,9 +124,11 @@ def test_make_root_bakes_motion_without_an_end_and_tells_of_mixed_strips():
     shape = scenes.played(jointed, FRAMES)
     assert not drain(new_root.make_root(bpy.context, rig, bone=way[1])).notes
     np.testing.assert_allclose(scenes.played(jointed, FRAMES), shape, atol=1e-5 * size_of(jointed))
-    layer.blend_type = "COMBINE"
+    layer.blend_type, rig.data.bones[aside.name].bbone_segments = "COMBINE", 2
     told = "NLA strips that are mixed with others may move otherwise: Wave. If they do, undo"
-    assert drain(new_root.make_root(bpy.context, rig, bone=aside.name)).notes[1].startswith(told)
+    found = drain(new_root.make_root(bpy.context, rig, bone=aside.name)).notes
+    assert found[1].startswith(told)
+    assert found[2] == f"bendy bones may bend otherwise: {aside.name}"
 
 
 def test_make_root_needs_bones_that_only_their_keys_move():

@@ -133,6 +133,26 @@ def test_solve_again_finds_the_joint_of_a_bone_that_was_cut():
     assert not any("found" in note for note in drain(again.solve_again(bpy.context, jointed)).notes)
 
 
+def test_solve_again_turns_a_chain_around_that_was_parented_the_other_way():
+    bar = bending_bar((0.0, 1.5, 3.0, 4.5))
+    jointed, rig = convert(bar, bone_count=4, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True)
+    before, tip = jointed["skinning_e_rms"], next(bone for bone in rig.data.bones if len(bone.parent_recursive) > 1)
+    way = [tip.name, *(bone.name for bone in tip.parent_recursive)]
+    joints = [rig.data.bones[name].head_local.copy() for name in way[:2]]
+
+    def turned(bones):
+        for name in way:
+            bones[name].use_connect, bones[name].parent = False, None
+        for name, parent in zip(way[1:], way, strict=False):
+            bones[name].parent = bones[parent]
+
+    edited(rig, turned)
+    drain(again.solve_again(bpy.context, jointed))
+    assert jointed["skinning_e_rms"] < 1.1 * before
+    for name, joint in zip(way[1:], joints, strict=True):
+        assert (rig.data.bones[name].head_local - joint).length < 0.02 * size_of(jointed)
+
+
 def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monkeypatch):
     jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True)
     gone = tip_of(rig).name
@@ -246,6 +266,7 @@ def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
     jointed, rig = convert(bar, bone_count=5, iterations=5, bone_kind="RIGID", joint_hierarchy=True)
     before = jointed["skinning_e_rms"]
     found = drain(again.solve_again(bpy.context, jointed))
+    assert not found.notes
     assert found.record.e_rms_before == before
     assert jointed["skinning_e_rms"] == found.record.e_rms <= 1.0001 * before
     assert not found.record.warning
@@ -257,7 +278,11 @@ def test_solve_again_keeps_what_the_noise_of_a_capture_needs():
     mine.lock_location = (True, True, True)
     kept = rig.animation_data.action
     kept.use_fake_user = True
-    drain(again.solve_again(bpy.context, jointed))
+    bpy.context.scene.frame_start, rig.scale = 3, (2.0, 2.0, 2.0)
+    jointed.modifiers[0].show_viewport = False
+    notes = drain(again.solve_again(bpy.context, jointed)).notes
+    for told in ("is 0.5 times as large as", "is disabled in the viewport", "keys from frame 3 to 8 only, where they"):
+        assert any(told in note for note in notes), told
     assert [bone for bone in rig.pose.bones if all(bone.lock_location)] == [mine], "the user has locked it"
     bpy.ops.skinning.delete_result()
     assert kept in bpy.data.actions.values(), "the user has given it a fake user"
@@ -269,6 +294,11 @@ def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm, 
     refused("solve_again", "Convert the source again with the bone kind Rigid")
     rig.pose.bones[0].constraints.new("LIMIT_ROTATION").name = "Range of Motion"
     assert limit_of(rig.pose.bones[0]) is None, "it is the user's"
+    second = jointed.modifiers.new("Second", "ARMATURE")
+    second.object = scenes.link(rig.copy())
+    select(jointed)
+    refused("solve_weights", "DEFORMED_TWICE")
+    jointed.modifiers.remove(second)
     bpy.data.objects.remove(arm)
     refused("solve_again", "choose an object with the wanted animation as Target")
     select(scenes.overridden([jointed, rig], tmp_path / "character.blend")["MESH"])

@@ -38,11 +38,11 @@ from ...core.errors import BadWeights
 from ...core.geometry import transform_points
 from ...core.progress import Progress, span
 from .bone_keys import WantedPoses, local_poses
-from .converted import conversion_of, holds_joints, known_error, left_behind, update_record
+from .converted import conversion_of, holds_joints, known_error, left_behind, shorter_notes, update_record
 from .keyable_bones import check_followed, check_keyable
 from .motion import JointProblem, check_target, in_armature_space, joint_problem
 from .motion_action import apply_motion, armature_copy, attach, new_action, remove_action
-from .notes import target_notes
+from .notes import size_notes, target_notes
 from .outcome import finished
 from .parts import Parts, parts_of
 from .readings import plain_copy
@@ -105,7 +105,8 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                 write_bone_weights(parts.mesh, before, solution.bones, solution.weights)
                 remove_groups(parts.mesh, gone)
                 forget_figures(parts.mesh)
-                notes = [*reading.notes, *target_notes(parts, reading), *attach(parts, reading.chosen.taught)]
+                notes = [*reading.notes, *target_notes(parts, reading)]
+                notes += attach(parts, reading.chosen.taught)
                 if shapes:
                     play_residual_keys(parts.mesh, probe, shapes)
                 # At the end, as limits, locks and joints are not put back.
@@ -117,7 +118,8 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                     note_joints(parts.armature, names)
                 lock_locations(parts.armature, dict(zip(names, held, strict=True)))
         undo.pop_all()
-    notes += _notes(parts.armature, names, solution, abandoned)
+    notes += size_notes(parts, reading, solution.bones, solution.weights)
+    notes += [*_notes(parts.armature, names, solution, abandoned), *shorter_notes(result, numbers)]
     if placed:
         notes.append(f"{counted(len(placed), 'new joint')} found: {listed(list(placed))}")
     if result is not None:

@@ -2,6 +2,7 @@
 """What Solve Again takes from the conversion that made a skeleton, and leaves of it."""
 
 import bpy
+import numpy as np
 
 from ...blender import actions
 from ...blender.attributes import write_attribute
@@ -77,6 +78,19 @@ def known_error(result: Result | None, parts: Parts, animation: Animation, step:
     # Earlier versions did not store the motion.
     same = abs(figures.get("motion", motion) - motion) <= _SAME_MOTION * motion
     return float(figures["e_rms"]) if same and measured == (numbers[0], numbers[-1], step) else None
+
+
+def shorter_notes(result: Result | None, numbers: np.ndarray) -> list[str]:
+    """A note if the frames ``numbers`` are fewer than the skeleton had keys for."""
+    if result is None:
+        return []
+    first, last = result.figures["frame_start"], result.figures["frame_end"]
+    if numbers[0] <= first and numbers[-1] >= last:
+        return []
+    return [
+        f"keys from frame {numbers[0]:g} to {numbers[-1]:g} only, where they were from {first:g} to {last:g}: widen "
+        "the frame range and solve again for all of them"
+    ]
 
 
 def _measured_target(result: Result) -> bpy.types.Object | None:

@@ -12,7 +12,7 @@ from ...blender import actions
 from ...blender.animation.clips import EARLIER, EARLIER_NAME, without_endings
 from ...blender.armatures import NewBone
 from ...blender.data_blocks import is_alive
-from ...blender.skin_reader import armature_of
+from ...blender.skin_reader import armature_modifier, armature_of
 from .added_bones import add_new_bones
 from .bone_keys import WantedPoses, transform_paths, write_poses
 from .parts import Parts
@@ -133,4 +133,7 @@ def attach(parts: Parts, taught: bool) -> list[str]:
         modifier = mesh.modifiers.new("Armature", "ARMATURE")
         modifier.object = parts.armature
         return ["Armature modifier added"]
+    own = armature_modifier(mesh)
+    if own is not None and not own.show_viewport:
+        return [f'the modifier "{own.name}" is disabled in the viewport, so the mesh does not follow: enable it']
     return []

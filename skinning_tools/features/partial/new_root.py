@@ -34,7 +34,7 @@ from .bone_keys import transform_paths
 from .kept_pose import containers_of, curves_kept, pose_kept
 from .keyable_bones import check_keyable
 from .parts import armature_meant
-from .root_notes import endless_notes, is_endless, mixed_notes, reference_notes
+from .root_notes import bendy_notes, endless_notes, is_endless, mixed_notes, reference_notes
 
 # A linear part that is farther than this from a rotation scales.
 _NO_SCALE = 1e-4
@@ -117,9 +117,9 @@ def make_root(
         for ob, world in attached:
             parent_to_bone(ob, rig, rig.data.bones[ob.parent_bone], world)
         _finish(rig, way, limited, channels)
-    notes = (*notes, *endless_notes(endless), *mixed, *reference_notes(rig, way.names))
+    told = *endless_notes(endless), *mixed, *bendy_notes(rig, way.names), *reference_notes(rig, way.names)
     seconds = time.perf_counter() - begin
-    return Rerooted(rig.name, way.names, tuple(clip.name for clip in clips), notes, seconds)
+    return Rerooted(rig.name, way.names, tuple(clip.name for clip in clips), (*notes, *told), seconds)
 
 
 def _check(rig: bpy.types.Object, way: "_Way", clips: Sequence[Clip]) -> None:

@@ -15,6 +15,8 @@ from ...blender.seams import seam_notes
 from ...blender.skin_reader import rest_positions, uses_envelopes
 from ...blender.wording import counted, listed, vertices_text
 from ...core.geometry import diagonal
+from ...core.grouping import members
+from ...core.strongest import strongest_bones
 from .parts import Parts
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 _STILL, _LONGEST_REST = 1e-5, 2
 # Relative to the target's size: a target farther than this from the deformed mesh in all frames lies beside it.
 _ASIDE = 0.15
+# The most by which the parts of a target may differ in size before it is told, and how many frames tell.
+_OTHER_SIZE, _MEASURED = 0.1, 5
 
 
 def scene_notes(
@@ -84,6 +88,22 @@ def target_notes(parts: Parts, reading: "Reading") -> list[str]:
     standstill = [] if reading.chosen.used else _standstill_notes(parts, reading)
     torn = seam_notes(parts.mesh, reading.animation.frames)
     return [*standstill, *_aside_notes(parts, reading), *_taught_notes(parts, reading), *torn]
+
+
+def size_notes(parts: Parts, reading: "Reading", bones: np.ndarray, weights: np.ndarray) -> list[str]:
+    """A note on a target whose parts are of another size than those of the mesh, as when one was scaled since: rigid
+    bones do not. bones, weights (N, K): the vertices that move together."""
+    frames, of_bone = reading.animation.frames, strongest_bones(bones, weights)
+    groups = [group for group in members(of_bone, int(of_bone.max()) + 1) if len(group)]
+    few = frames[np.linspace(0, len(frames) - 1, min(len(frames), _MEASURED)).astype(int)]
+    own, wanted = (
+        np.sqrt(np.mean([places[:, group].var(axis=1).sum(axis=1) * len(group) for group in groups]))
+        for places in (rest_positions(parts.mesh.data)[None], few)
+    )
+    if not own or abs(wanted - own) <= _OTHER_SIZE * own:
+        return []
+    times = f"{wanted / own:.2g} times as large as {object_label(parts.mesh)}"
+    return [f"{object_label(parts.target)} is {times}, which bones that only turn and move cannot follow: scale one"]
 
 
 def _taught_notes(parts: Parts, reading: "Reading") -> list[str]:

@@ -13,7 +13,7 @@ from ...blender.preconditions import (
     check_visible,
     unmet,
 )
-from ...blender.skin_reader import armature_of, bone_names, check_rig
+from ...blender.skin_reader import armature_modifier, armature_of, bone_names, check_rig, check_single
 from ...core.errors import BadScene
 
 
@@ -23,11 +23,12 @@ def check_mesh(context: bpy.types.Context, mesh: bpy.types.Object, armature: bpy
     check_visible(context.scene, context.view_layer, mesh)
     check_has_vertices(mesh)
     check_blended_linearly(mesh, armature)
-    if not weighted:
-        return
-    if armature_of(mesh) == armature:
+    own = armature_of(mesh) == armature
+    if own and weighted:
         check_rig(mesh)
-    elif not bone_names(mesh, armature):
+    elif own:
+        check_single(mesh, armature_modifier(mesh))
+    elif weighted and not bone_names(mesh, armature):
         raise unmet("NO_GROUP_OF_A_BONE", object=mesh, armature=armature)
 
 

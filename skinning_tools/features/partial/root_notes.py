@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Make Root cannot carry over to bones with other axes: motion without an end, mixed strips, and references."""
+"""What Make Root cannot carry over to bones with other axes: motion without an end, mixed strips, bends, references."""
 
 from collections.abc import Collection, Sequence
 
@@ -53,6 +53,13 @@ def reference_notes(armature: bpy.types.Object, names: Sequence[str]) -> list[st
     owners = [bone or ob.name for ob, bone, _ in found.constraints] + [block.name for block, _ in found.drivers]
     told = listed(sorted({*owners}))
     return [f"constraints or drivers that refer to the reversed bones may move otherwise: {told}"] if owners else []
+
+
+def bendy_notes(armature: bpy.types.Object, names: Sequence[str]) -> list[str]:
+    """A note on bendy bones among ``names`` and next to them, whose ends are others."""
+    bones = [armature.data.bones[name] for name in names]
+    near = {bone.name for each in bones for bone in (each, *each.children) if bone.bbone_segments > 1}
+    return [f"bendy bones may bend otherwise: {listed(sorted(near))}"] if near else []
 
 
 def _playing(armature: bpy.types.Object) -> list[bpy.types.NlaStrip]:
