@@ -13,7 +13,7 @@ import numpy as np
 from mathutils import Vector
 
 from ...blender import actions, background
-from ...blender.armatures import check_armature, lock_locations, place_heads
+from ...blender.armatures import check_armature, deformed_meshes, lock_locations, place_heads
 from ...blender.bodies import deforming_bones, named_parents
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from ...blender.conversions import Result
@@ -44,6 +44,7 @@ from .motion import JointProblem, check_target, in_armature_space, joint_problem
 from .motion_action import apply_motion, armature_copy, attach, new_action, remove_action
 from .notes import size_notes, target_notes
 from .outcome import finished
+from .part_checks import all_locked
 from .parts import Parts, parts_of
 from .readings import plain_copy
 from .settings import AgainSettings
@@ -106,7 +107,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                 remove_groups(parts.mesh, gone)
                 forget_figures(parts.mesh)
                 notes = [*reading.notes, *target_notes(parts, reading)]
-                notes += attach(parts, reading.chosen.taught)
+                notes += [*attach(parts, reading.chosen.taught), *_other_meshes(parts)]
                 if shapes:
                     play_residual_keys(parts.mesh, probe, shapes)
                 # At the end, as limits, locks and joints are not put back.
@@ -243,12 +244,24 @@ def _notes(
     return notes
 
 
+def _other_meshes(parts: Parts) -> list[str]:
+    others = [mesh.name for mesh in deformed_meshes(parts.armature) if mesh.data != parts.mesh.data]
+    if not others:
+        return []
+    return [
+        f'"{parts.armature.name}" moves {listed(others)}, too, whose weights are as before: transfer them from '
+        f'"{parts.mesh.name}" (Transfer Weights)'
+    ]
+
+
 def _check_weights(parts: Parts, before: BoneWeights) -> None:
     if not before.bound.any():
         raise BadWeights(
             f'{object_label(parts.mesh)} has no weights of a bone of "{parts.armature.name}" to start from. '
             "Bind it, or undo what was done to its vertex groups"
         )
+    if before.locked.all():
+        raise all_locked(parts.mesh)
 
 
 def _held(armature: bpy.types.Object, names: tuple[str, ...], rotation_only: bool) -> list[bool]:

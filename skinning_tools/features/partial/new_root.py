@@ -158,14 +158,13 @@ def _plays(ob: bpy.types.Object, clip: Clip) -> bool:
 
 
 def _whole(scene: bpy.types.Scene, clip: Clip, names: Sequence[str]) -> Clip:
-    """The clip with the frames of all its keys, also those beyond its manual frame range; if the bones ``names`` go on
-    beyond them, with the scene's, too."""
-    ends = [tuple(curve.range()) for container in containers_of(clip) for curve in container.fcurves]
-    frames = [clip.numbers[0], clip.numbers[-1], *(math.floor(start) for start, _ in ends)]
-    frames += [math.ceil(end) for _, end in ends]
+    """The clip with the scene's frames of all its keys, also those beyond its manual frame range; if the bones
+    ``names`` go on beyond them, with all frames of the scene."""
+    ends = [end for container in containers_of(clip) for curve in container.fcurves for end in curve.range()]
+    frames = np.array([clip.numbers[0], clip.numbers[-1], *ends]) / actions.key_times(scene, np.ones(1))
     if is_endless(clip, names):
-        frames += [scene.frame_start, scene.frame_end]
-    return replace(clip, numbers=range(min(frames), max(frames) + 1))
+        frames = np.append(frames, [scene.frame_start, scene.frame_end])
+    return replace(clip, numbers=range(math.floor(frames.min()), math.ceil(frames.max()) + 1))
 
 
 def _check_rigid(rig: bpy.types.Object, motion: np.ndarray) -> None:

@@ -11,10 +11,11 @@ from ...blender.preconditions import (
     check_mode,
     check_posed,
     check_visible,
+    object_label,
     unmet,
 )
 from ...blender.skin_reader import armature_modifier, armature_of, bone_names, check_rig, check_single
-from ...core.errors import BadScene
+from ...core.errors import BadScene, BadWeights
 
 
 def check_mesh(context: bpy.types.Context, mesh: bpy.types.Object, armature: bpy.types.Object, weighted: bool) -> None:
@@ -30,6 +31,14 @@ def check_mesh(context: bpy.types.Context, mesh: bpy.types.Object, armature: bpy
         check_single(mesh, armature_modifier(mesh))
     elif weighted and not bone_names(mesh, armature):
         raise unmet("NO_GROUP_OF_A_BONE", object=mesh, armature=armature)
+
+
+def all_locked(mesh: bpy.types.Object) -> BadWeights:
+    """The error for a mesh whose weights cannot change."""
+    return BadWeights(
+        f"All weights of {object_label(mesh)} are locked, so there is nothing to solve for. Unlock some vertex groups "
+        "(the padlock), or lock fewer vertices"
+    )
 
 
 def check_armature(armature: bpy.types.Object) -> None:

@@ -13,17 +13,18 @@ from ...blender import background
 from ...blender.bodies import deforming_bones, named_parents, to_mesh
 from ...blender.bone_weights import BoneWeights, write_bone_weights
 from ...blender.fit_poses import differ
-from ...blender.preconditions import check_unchanged, object_label
+from ...blender.preconditions import check_unchanged
 from ...blender.put_back import put_back_on_failure
 from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.weight_tools import forget_figures
 from ...blender.wording import counted, vertices_text
-from ...core.errors import BadScene, BadWeights
+from ...core.errors import BadScene
 from ...core.geometry import transform_points
 from ...core.progress import Progress
 from .motion_action import attach
 from .notes import target_notes
 from .outcome import finished
+from .part_checks import all_locked
 from .parts import Parts, parts_of
 from .readings import plain_copy
 from .rest_key import MOST_SHIFT, NAME, check_can_have_key, mute_key, present_rest, set_rest, write_key
@@ -50,10 +51,7 @@ def solve_weights(context: bpy.types.Context, active: bpy.types.Object | None, *
     _check_motion(parts, reading)
     before, notes = reading.weights, [*reading.notes, *target_notes(parts, reading)]
     if before.locked.all() or locked.all():
-        raise BadWeights(
-            f"All weights of {object_label(parts.mesh)} are locked, so there is nothing to solve for. Unlock some "
-            "vertex groups (the padlock), or lock fewer vertices"
-        )
+        raise all_locked(parts.mesh)
     solving = background.run_in_worker(_solve(parts, settings, reading, locked))
     solved = yield from background.part_of(solving, 0.4, 0.7, "Solving the weights")
     bones, weights = solved.bones, solved.weights
