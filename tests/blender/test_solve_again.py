@@ -220,7 +220,9 @@ def test_a_duplicated_bone_has_no_joint_of_its_own_yet(arm):
     bpy.ops.object.mode_set(mode="OBJECT")
     names = tuple(bone.name for bone in rig.data.bones)
     found = undecided_joints(rig, names)
-    assert [name for name, undecided in zip(names, found, strict=True) if undecided] == [made], "cut out of the original"
+    assert [name for name, undecided in zip(names, found, strict=True) if undecided] == [made], (
+        "cut out of the original"
+    )
 
 
 def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
@@ -303,4 +305,4 @@ def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm, 
     refused("solve_again", "choose an object with the wanted animation as Target")
     select(scenes.overridden([jointed, rig], tmp_path / "character.blend")["MESH"])
     refused("solve_again", "LINKED mesh", "its weights cannot be changed")
-    refused("solve_transforms", 'The source "Arm"', "is not in this file", "link it, or choose an object")
+    refused("solve_transforms", 'The source "Arm"', "is not in this file under that name", "link it from the file of the mesh")

@@ -219,9 +219,7 @@ def _put_shapes(
     return made
 
 
-def _notes(
-    armature: bpy.types.Object, names: tuple[str, ...], solution: _Solution, abandoned: np.ndarray
-) -> list[str]:
+def _notes(armature: bpy.types.Object, names: tuple[str, ...], solution: _Solution, abandoned: np.ndarray) -> list[str]:
     """What became of the user's bones, where they may not expect it. abandoned (P,) bool: see ``abandoned_joints``."""
     follow = np.bincount(solution.bones[solution.weights > 0], minlength=len(names))
     notes, free = [], named_parents(armature, names) < 0

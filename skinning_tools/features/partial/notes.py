@@ -102,8 +102,10 @@ def size_notes(parts: Parts, reading: "Reading", bones: np.ndarray, weights: np.
     )
     if not own or abs(wanted - own) <= _OTHER_SIZE * own:
         return []
-    times = f"{wanted / own:.2g} times as large as {object_label(parts.mesh)}"
-    return [f"{object_label(parts.target)} is {times}, which bones that only turn and move cannot follow: scale one"]
+    return [
+        f"{object_label(parts.target)} is {wanted / own:.2g} times as large as {object_label(parts.mesh)}, which bones "
+        "that only turn and move cannot follow: scale one of them"
+    ]
 
 
 def _taught_notes(parts: Parts, reading: "Reading") -> list[str]:

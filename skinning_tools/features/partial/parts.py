@@ -140,8 +140,7 @@ def _target(context: bpy.types.Context, mesh: bpy.types.Object) -> bpy.types.Obj
     if result.source is None:
         name = result.figures["source"]
         raise BadScene(
-            f'The source "{name}" of {object_label(mesh)} is not in this file: it was renamed or deleted, or is in '
-            "another file, from which the mesh is. Restore it or its name, link it, or choose an object with the "
-            "wanted animation as Target"
+            f'The source "{name}" of {object_label(mesh)} is not in this file under that name. Restore it or its name, '
+            "link it from the file of the mesh, or choose an object with the wanted animation as Target"
         )
     return result.source

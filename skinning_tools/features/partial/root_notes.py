@@ -38,7 +38,9 @@ def mixed_notes(armature: bpy.types.Object, names: Collection[str]) -> list[str]
     moving = [(strip, clip.bones & set(names)) for strip, clip in strips if clip is not None]
     active = any(actions.bone_of(curve.data_path) in names for curve in actions.existing_curves(armature))
     several = sum(bool(bones) for _, bones in moving) + active > 1
-    found = [strip.name for strip, bones in moving if bones and (_blends(strip) or (several and len(bones) < len(names)))]
+    found = [
+        strip.name for strip, bones in moving if bones and (_blends(strip) or (several and len(bones) < len(names)))
+    ]
     if not found:
         return []
     return [
