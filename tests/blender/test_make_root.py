@@ -99,6 +99,10 @@ def test_make_root_keeps_locked_bones_that_move_keys_beyond_the_range_and_motion
     looking.target, looking.subtarget = rig, name
     assert drain(new_root.make_root(bpy.context, rig, bone=name)).notes[-1].endswith("may move otherwise: Looking")
     np.testing.assert_allclose(scenes.played(jointed, range(1, 17)), shape, atol=1e-5 * size_of(jointed))
+    rig.animation_data_clear()
+    shape = scenes.played(jointed, FRAMES)
+    drain(new_root.make_root(bpy.context, rig, bone=next(bone.name for bone in rig.data.bones if bone.parent)))
+    np.testing.assert_allclose(scenes.played(jointed, FRAMES), shape, atol=1e-5 * size_of(jointed))
     rig.data.pose_position = "REST"
     refused("make_root", "ARMATURE_AT_REST", bone=next(bone.name for bone in rig.data.bones if bone.parent))
 

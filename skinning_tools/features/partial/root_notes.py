@@ -65,7 +65,10 @@ def bendy_notes(armature: bpy.types.Object, names: Sequence[str]) -> list[str]:
 
 
 def _playing(armature: bpy.types.Object) -> list[bpy.types.NlaStrip]:
-    muted = [strip for track in armature.animation_data.nla_tracks if track.mute for strip in track.strips]
+    animation = armature.animation_data
+    if animation is None or not animation.use_nla:
+        return []
+    muted = [strip for track in animation.nla_tracks if track.mute for strip in track.strips]
     return [strip for strip in actions.own_strips(armature) if not strip.mute and strip not in muted]
 
 
