@@ -13,11 +13,11 @@ import numpy as np
 from mathutils import Vector
 
 from ...blender import actions, background
-from ...blender.armatures import check_armature, deformed_meshes, lock_locations, place_heads
+from ...blender.armatures import deformed_meshes, lock_locations, place_heads
 from ...blender.bodies import deforming_bones, named_parents
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
 from ...blender.conversions import Result
-from ...blender.joint_records import abandoned_joints, has_note, note_joints, undecided_joints
+from ...blender.joint_records import note_joints
 from ...blender.preconditions import check_unchanged, object_label
 from ...blender.put_back import put_back_on_failure
 from ...blender.residual_keys import (
@@ -32,7 +32,7 @@ from ...blender.rotation_limits import MARGIN, freed, limit_of, limit_rotations,
 from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.vertex_groups import read_weights, remove_groups
 from ...blender.weight_tools import forget_figures
-from ...blender.wording import counted, listed, vertices_text
+from ...blender.wording import counted, listed
 from ...core import quaternions
 from ...core.errors import BadWeights
 from ...core.geometry import transform_points
@@ -48,6 +48,7 @@ from .part_checks import all_locked
 from .parts import Parts, parts_of
 from .readings import plain_copy
 from .settings import AgainSettings
+from .skeleton import Skeleton
 from .steps import Reading, error_of, read_parts
 
 if TYPE_CHECKING:
@@ -73,14 +74,13 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     shapes = residual_names(parts.mesh) if result is not None else ()
     reading = yield from read_parts(context, parts, settings, names, before, (OFFSET, *shapes))
     holding = holds_joints(result)
-    movable = _movable(parts.armature, names, settings.find_joints)
-    held = _held(parts.armature, names, settings.rotation_only or holding)
-    abandoned = abandoned_joints(parts.armature, names) & ~np.array(held)
-    problem = joint_problem(parts, reading, names, {}, held)
-    solving = background.run_in_worker(_work(parts, reading, problem, names, settings, movable, len(shapes)))
+    rotation_only = settings.rotation_only or holding
+    skeleton = Skeleton.of(parts.armature, names, rotation_only=rotation_only, find_joints=settings.find_joints)
+    problem = joint_problem(parts, reading, names, {}, skeleton.held)
+    solving = background.run_in_worker(_work(parts, reading, problem, skeleton, settings, len(shapes)))
     solution: _Solution = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
     heads = transform_points(solution.heads, reading.motion.to_armature[0])
-    placed = {name: Vector(head) for name, head, moves in zip(names, heads, movable, strict=True) if moves}
+    placed = {name: Vector(head) for name, head, moves in zip(names, heads, skeleton.movable, strict=True) if moves}
     place = partial(place_heads, context, heads=placed) if placed else None
     numbers = reading.animation.frame_numbers
     gone, known = left_behind(parts, result), known_error(result, parts, reading.animation, settings.frame_step)
@@ -117,12 +117,11 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                     place(parts.armature)
                 if settings.find_joints:
                     note_joints(parts.armature, names)
-                lock_locations(parts.armature, dict(zip(names, held, strict=True)))
+                lock_locations(parts.armature, dict(zip(names, skeleton.held, strict=True)))
         undo.pop_all()
     notes += size_notes(parts, reading, solution.bones, solution.weights)
-    notes += [*_notes(parts.armature, names, solution, abandoned), *shorter_notes(result, numbers)]
-    if placed:
-        notes.append(f"{counted(len(placed), 'new joint')} found: {listed(list(placed))}")
+    follow = np.bincount(solution.bones[solution.weights > 0], minlength=len(names))
+    notes += [*skeleton.notes(follow, solution.new), *shorter_notes(result, numbers)]
     if result is not None:
         update_record(result, parts, meter, reading.animation, settings.frame_step, names)
     parts.mesh.data.update()
@@ -131,7 +130,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     done = f"weights and motion of {counted(len(names), 'bone')} over {counted(len(numbers), 'frame')}"
     done = f'{done} in the action "{action.name}"'
     ways = [
-        *_deform_ways(parts.armature, names, held),
+        *skeleton.ways_to_less_error(),
         *(["solve without Rotation Only"] if settings.rotation_only and not holding else []),
         *(["subdivide bones where Show Error is red"] if gone else []),
     ]
@@ -156,9 +155,8 @@ def _work(
     parts: Parts,
     reading: Reading,
     problem: JointProblem,
-    names: tuple[str, ...],
+    skeleton: Skeleton,
     settings: AgainSettings,
-    movable: np.ndarray,
     shape_count: int,
 ) -> Callable[[Progress], _Solution]:
     """The solve, for a worker: what it needs of the scene is read now."""
@@ -166,6 +164,7 @@ def _work(
     from ...core.decomposition.partial import Given
     from ...core.decomposition.residual import fit_residual_shapes
 
+    names = skeleton.names
     rest, edges = rest_positions(parts.mesh.data), mesh_edges(parts.mesh.data)
     ends = _ends(parts, reading.motion.to_armature[0], names)
     # The bones start from what they do now, if the joints allow it: so that the solve makes nothing worse.
@@ -188,7 +187,7 @@ def _work(
             fixed=problem.fixed,
             smoothness=settings.smoothness,
             edges=edges,
-            movable=movable,
+            movable=skeleton.movable,
         )
         skin = rest, found[1], found[2], found[0]
         frames, part = reading.animation.frames, span(progress, 0.8, 1.0)
@@ -219,29 +218,6 @@ def _put_shapes(
     return made
 
 
-def _notes(armature: bpy.types.Object, names: tuple[str, ...], solution: _Solution, abandoned: np.ndarray) -> list[str]:
-    """What became of the user's bones, where they may not expect it. abandoned (P,) bool: see ``abandoned_joints``."""
-    follow = np.bincount(solution.bones[solution.weights > 0], minlength=len(names))
-    notes, free = [], named_parents(armature, names) < 0
-    stray = np.flatnonzero(solution.new & free & (follow > 0))
-    if len(stray):
-        told = listed([f"{names[index]} ({vertices_text(int(follow[index]))})" for index in stray])
-        notes.append(
-            f"{counted(len(stray), 'new bone')} moving freely, without a parent that deforms: {told}. Parent it in "
-            "Edit Mode to let it turn about a joint"
-        )
-    alone = [name for name, left in zip(names, abandoned, strict=True) if left]
-    if alone:
-        notes.append(
-            f"{counted(len(alone), 'bone')} moving freely, as the bone that carried them is gone or does not deform: "
-            f"{listed(alone)}. Parent them in Edit Mode to bones that deform, to let them turn about joints"
-        )
-    idle = [name for name, count in zip(names, follow, strict=True) if not count]
-    if idle:
-        notes.append(f"{counted(len(idle), 'bone')} without vertices: {listed(idle)}. Place them inside the mesh")
-    return notes
-
-
 def _other_meshes(parts: Parts) -> list[str]:
     others = [mesh.name for mesh in deformed_meshes(parts.armature) if mesh.data != parts.mesh.data]
     if not others:
@@ -260,40 +236,6 @@ def _check_weights(parts: Parts, before: BoneWeights) -> None:
         )
     if before.locked.all():
         raise all_locked(parts.mesh)
-
-
-def _held(armature: bpy.types.Object, names: tuple[str, ...], rotation_only: bool) -> list[bool]:
-    """Whether each bone turns about its joint. One on a bone that does not deform, such as a root, moves freely."""
-    above = named_parents(armature, names)
-    return [
-        armature.data.bones[name].use_connect or bool(rotation_only and parent >= 0)
-        for name, parent in zip(names, above, strict=True)
-    ]
-
-
-def _deform_ways(armature: bpy.types.Object, names: tuple[str, ...], held: list[bool]) -> list[str]:
-    """Advice on bones of the skeleton that do not deform any more, and on those that take ``held`` joints wherever
-    their own channels do."""
-    parents = {name: armature.data.bones[name].parent for name, holds in zip(names, held, strict=True) if holds}
-    taken = {name: parent.name for name, parent in parents.items() if parent.name not in names}
-    idle = [bone.name for bone in armature.pose.bones if has_note(bone) and bone.name not in names]
-    ways = [f"turn on Deform of {listed(idle)}"] if idle else []
-    if taken:
-        carriers = listed(list(dict.fromkeys(taken.values())))
-        ways.append(
-            f"parent {listed(list(taken))} to bones that deform, as what does not ({carriers}) takes the joints along "
-            "by its own keys and pose"
-        )
-    return ways
-
-
-def _movable(armature: bpy.types.Object, names: tuple[str, ...], find_joints: bool) -> np.ndarray:
-    """(P,) bool: the bones whose joints the solve finds. Raises BadScene if there are any and the armature's bones
-    cannot be changed."""
-    movable = undecided_joints(armature, names) & find_joints
-    if movable.any():
-        check_armature(armature)
-    return movable
 
 
 def _ends(parts: Parts, to_armature: np.ndarray, names: tuple[str, ...]) -> np.ndarray:

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The skeleton that Solve Again finds: which bones have joints, and what their user should know."""
+
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ...blender.armatures import check_armature
+from ...blender.bodies import named_parents
+from ...blender.joint_records import abandoned_joints, has_note, undecided_joints
+from ...blender.wording import counted, listed, vertices_text
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """The deforming bones ``names`` (P) of an armature as the user has them now.
+
+    held (P): whether each turns about its joint. One on a bone that does not deform, such as a root, moves freely.
+    movable (P,) bool: whose joints the solve finds. abandoned (P,) bool: bones that move freely now, and that another
+    has carried.
+    """
+
+    armature: bpy.types.Object
+    names: tuple[str, ...]
+    held: list[bool]
+    movable: np.ndarray
+    abandoned: np.ndarray
+
+    @classmethod
+    def of(
+        cls, armature: bpy.types.Object, names: tuple[str, ...], *, rotation_only: bool, find_joints: bool
+    ) -> "Skeleton":
+        """Raises BadScene if there are joints to find and the armature's bones cannot be changed."""
+        above = named_parents(armature, names)
+        held = [
+            armature.data.bones[name].use_connect or bool(rotation_only and parent >= 0)
+            for name, parent in zip(names, above, strict=True)
+        ]
+        movable = undecided_joints(armature, names) & find_joints
+        if movable.any():
+            check_armature(armature)
+        return cls(armature, names, held, movable, abandoned_joints(armature, names) & ~np.array(held))
+
+    def notes(self, follow: np.ndarray, new: np.ndarray) -> list[str]:
+        """What became of the bones, where their user may not expect it. follow (P,): the numbers of their vertices;
+        new (P,) bool: those that had none before."""
+        notes = []
+        stray = np.flatnonzero(new & (named_parents(self.armature, self.names) < 0) & (follow > 0))
+        if len(stray):
+            told = listed([f"{self.names[index]} ({vertices_text(int(follow[index]))})" for index in stray])
+            notes.append(
+                f"{counted(len(stray), 'new bone')} moving freely, without a parent that deforms: {told}. Parent it in "
+                "Edit Mode to let it turn about a joint"
+            )
+        alone = self._named(self.abandoned)
+        if alone:
+            notes.append(
+                f"{counted(len(alone), 'bone')} moving freely, as the bone that carried them is gone or does not "
+                f"deform: {listed(alone)}. Parent them in Edit Mode to bones that deform, to let them turn about joints"
+            )
+        idle = self._named(follow == 0)
+        if idle:
+            notes.append(f"{counted(len(idle), 'bone')} without vertices: {listed(idle)}. Place them inside the mesh")
+        placed = self._named(self.movable)
+        if placed:
+            notes.append(f"{counted(len(placed), 'new joint')} found: {listed(placed)}")
+        return notes
+
+    def ways_to_less_error(self) -> list[str]:
+        """Advice on bones of the skeleton that do not deform any more, and on those that take joints along wherever
+        their own channels do."""
+        parents = {name: self.armature.data.bones[name].parent for name in self._named(np.array(self.held))}
+        taken = {name: parent.name for name, parent in parents.items() if parent.name not in self.names}
+        idle = [bone.name for bone in self.armature.pose.bones if has_note(bone) and bone.name not in self.names]
+        ways = [f"turn on Deform of {listed(idle)}"] if idle else []
+        if taken:
+            carriers = listed(list(dict.fromkeys(taken.values())))
+            ways.append(
+                f"parent {listed(list(taken))} to bones that deform, as what does not ({carriers}) takes the joints "
+                "along by its own keys and pose"
+            )
+        return ways
+
+    def _named(self, chosen: np.ndarray) -> list[str]:
+        return [name for name, mine in zip(self.names, chosen, strict=True) if mine]
