@@ -86,7 +86,9 @@ def place_at_joints(
     """
     rooted, middle = hierarchy.parents < 0, hierarchy.middle
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
-    heads[middle & rooted, 0] = hierarchy.plane
+    partners = None if hierarchy.posed else hierarchy.partners
+    if partners is not None:
+        heads[middle & rooted, 0] = hierarchy.plane
     outward, heirs = _outward(heads, rest, bones, weights), hierarchy.heirs()
     tips, short = heads + outward, np.maximum(_SHORT * placement.lengths, _SHORTEST)
     tips[heirs >= 0] = heads[heirs[heirs >= 0]]
@@ -103,16 +105,16 @@ def place_at_joints(
     bends = _bends(y, heirs, hierarchy.parents)
     axes = _rolled(y, placement.axes, bends if hinges is None else np.where(_across(hinges, y), hinges, bends))
     lengths = np.where(turned, lengths, short)
-    if hierarchy.partners is not None:
+    if partners is not None:
         # A bone in the middle may lie across it, such as a pelvis between two legs alone.
-        paired = (hierarchy.partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS))
+        paired = (partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS))
         paired = np.flatnonzero(paired & (rooted | _opposite(heads, lengths, hierarchy)))
         place = np.zeros(len(axes), int)
         place[paired] = np.arange(len(paired))
         # It loads scipy: the window would stand still when the extension is enabled.
         from .shape_rig import mirrored_axes
 
-        axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[hierarchy.partners[paired]])
+        axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[partners[paired]])
     return Placement(heads, axes, lengths)
 
 

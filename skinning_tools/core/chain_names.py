@@ -16,36 +16,48 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
 
     places (P, 3): the middle of what each bone moves. Each chain is of bones that continue each other, up to where
     several bones that are about as large hang from its end, or a limb from a bone that only its side has. The largest
-    tree begins with the trunk. On a symmetric body, limbs that mirror each other have one number and .L or .R, left
-    being where x is larger, and other chains in the middle are called so; else, all are parts. Chains with more bones
-    below their first bone have lower numbers; so do bones nearer to the root.
+    tree begins with the trunk; other chains in the middle are called so. Chains in pairs and chains of several bones
+    are limbs, all others parts. On a symmetric body, limbs that mirror each other have one number and .L or .R, left
+    being where x is larger. On a posed one, nothing tells which is the left one: their numbers follow each other.
+    Chains with more bones below their first bone have lower numbers; so do bones nearer to the root.
     """
+    partners = np.full(len(hierarchy.parents), -1) if hierarchy.partners is None else hierarchy.partners
+    chains, numbers = _chains(hierarchy), {MIDDLE: 0, LIMB: 0, PART: 0}
+    stems: dict[int, str] = {}
+    for first, chain in chains.items():
+        partner = int(partners[first])
+        paired = partner in chains and partner != first
+        if not stems:
+            stems[first] = TRUNK
+        elif first not in stems:
+            kind = MIDDLE if partner == first else LIMB if paired or len(chain) > 1 else PART
+            sides = (first, partner) if paired else (first,)
+            for side in sides:
+                if side == first or hierarchy.posed:
+                    numbers[kind] += 1
+                stems[side] = f"{kind}_{numbers[kind]}"
+            if paired and not hierarchy.posed:
+                left = max(sides, key=lambda side: places[side, 0])
+                for side in sides:
+                    stems[side] += ".L" if side == left else ".R"
+    names = [""] * len(partners)
+    for first, chain in chains.items():
+        for number, bone in enumerate(chain, start=1):
+            names[bone] = stems[first] + (f".{number:03}" if len(chain) > 1 else "")
+    return tuple(names)
+
+
+def _chains(hierarchy: JointHierarchy) -> dict[int, list[int]]:
+    """The bones of each chain, by its first; the chain of the largest tree's root first, then by bones below."""
     parents, heirs, counts = hierarchy.parents, _continued(hierarchy), hierarchy.descendant_counts()
     everyone = np.arange(len(parents))
     firsts = everyone[(parents < 0) | (heirs[parents] != everyone)]
     firsts = firsts[np.argsort(-counts[firsts] - len(parents) * (parents[firsts] < 0), kind="stable")]
-    partners = np.full(len(parents), -1) if hierarchy.partners is None else hierarchy.partners
-    names, numbers = [""] * len(parents), {MIDDLE: 0, LIMB: 0, PART: 0}
-    stems: dict[int, str] = {}
-    for first in firsts.tolist():
-        partner = int(partners[first])
-        if first == firsts[0]:
-            stem = TRUNK
-        elif partner in stems and partner != first:
-            stem = stems[partner]
-        else:
-            kind = MIDDLE if partner == first else LIMB if partner in firsts else PART
-            numbers[kind] += 1
-            stem = stems[first] = f"{kind}_{numbers[kind]}"
-        side = ""
-        if stem.startswith(LIMB):
-            side = ".L" if places[first, 0] > places[partner, 0] else ".R"
-        chain = [first]
+    chains = {first: [first] for first in firsts.tolist()}
+    for chain in chains.values():
         while heirs[chain[-1]] >= 0:
             chain.append(int(heirs[chain[-1]]))
-        for number, bone in enumerate(chain, start=1):
-            names[bone] = f"{stem}{side}" + (f".{number:03}" if len(chain) > 1 else "")
-    return tuple(names)
+    return chains
 
 
 def _continued(hierarchy: JointHierarchy) -> np.ndarray:

@@ -27,7 +27,8 @@ class JointHierarchy:
     carry the joint, root mean square over the frames, in units of the rest pose; 0 without a parent.
     partners (P,) int: where the body is symmetric in x at rest, the bone that mirrors each bone, itself in the middle,
     −1 where there is none; None where it is not symmetric. plane: the x of the mirror plane. held: whether the bones
-    have been solved to only rotate about their joints.
+    have been solved to only rotate about their joints. posed: the body is not symmetric at rest, where
+    nothing is in a mirror plane, and the partners are those that its skeleton tells, without the bones below limbs.
     """
 
     parents: np.ndarray
@@ -36,6 +37,7 @@ class JointHierarchy:
     partners: np.ndarray | None = None
     plane: float = 0.0
     held: bool = False
+    posed: bool = False
 
     @property
     def middle(self) -> np.ndarray:

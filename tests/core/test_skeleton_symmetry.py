@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Skeletons of symmetric bodies: bones that mirror each other, their joints, axes and names."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.bone_placement import place_at_joints, place_bones
 from skinning_tools.core.chain_names import chain_names
 from skinning_tools.core.joint_hierarchy import JointHierarchy, hinge_axes, still_joints
+from skinning_tools.core.limb_pairs import with_limb_pairs
 from skinning_tools.core.skeleton_symmetry import mirrored_bones, symmetric_joints
 from tests.core import skinned_shapes
 
@@ -105,10 +108,45 @@ def test_an_arm_that_hangs_from_a_bone_of_its_side_alone_has_a_side():
     assert names[2:] == ("limb_1.L.001", "limb_1.L.002", "limb_1.R.001", "limb_1.R.002", "part_1")
 
 
-def test_names_without_symmetry_have_no_sides():
+def test_without_symmetry_chains_of_several_bones_are_limbs_and_have_no_sides():
     names = chain_names(hierarchy(None), JOINTS)
     assert len(set(names)) == len(names)
-    assert {name.split(".")[0] for name in names} == {"trunk", "part_1", "part_2", "part_3", "part_4"}
+    assert {name.split(".")[0] for name in names} == {"trunk", "limb_1", "limb_2", "part_1", "part_2"}
+
+
+def posed(turns):
+    """The body with both arms turned about their shoulders, as ``turns`` of two vectors say, and leaning as a whole."""
+    rest, bones, weights = body()
+    joints, lean = JOINTS.copy(), Rotation.from_rotvec([0.4, -0.3, 2.0])
+    for shoulder, elbow, turn in ((2, 3, turns[0]), (4, 5, turns[1])):
+        turned = Rotation.from_rotvec(turn)
+        moved = np.isin(bones[:, 0], (shoulder, elbow))
+        rest[moved] = turned.apply(rest[moved] - JOINTS[shoulder]) + JOINTS[shoulder]
+        joints[elbow] = turned.apply(JOINTS[elbow] - JOINTS[shoulder]) + JOINTS[shoulder]
+    tree = JointHierarchy(PARENTS, lean.apply(joints), np.zeros(len(PARENTS)))
+    return tree, lean.apply(rest), bones, weights
+
+
+def test_limbs_of_a_posed_body_find_their_images_but_no_sides():
+    tree, *skin = posed(([0.2, 1.3, 0.5], [-0.9, 0.1, 0.4]))
+    paired = with_limb_pairs(tree, *skin)
+    assert paired.posed
+    np.testing.assert_array_equal(paired.partners, [0, 1, 4, -1, 2, -1, -1])
+    names = chain_names(paired, paired.joints)
+    assert names == ("trunk.001", "trunk.002", "limb_1.001", "limb_1.002", "limb_2.001", "limb_2.002", "part_1")
+    # Nothing is placed in a mirror plane.
+    placed = [place_at_joints(place_bones(*skin, 7), each, *skin) for each in (paired, tree)]
+    np.testing.assert_array_equal(placed[0].heads[2:], placed[1].heads[2:])
+
+
+def test_limbs_of_unlike_lengths_and_those_of_symmetric_bodies_stay_as_they_are():
+    tree, rest, bones, weights = posed(([0.2, 1.3, 0.5], [-0.9, 0.1, 0.4]))
+    shoulder = tree.joints[4]
+    shorter = np.where(np.isin(bones, (4, 5)), 0.8 * (rest - shoulder) + shoulder, rest)
+    joints = tree.joints.copy()
+    joints[5] = 0.8 * (joints[5] - shoulder) + shoulder
+    assert with_limb_pairs(replace(tree, joints=joints), shorter, bones, weights).partners is None
+    assert with_limb_pairs(hierarchy(), *body()).partners is PARTNERS
 
 
 def test_a_hinge_gives_the_x_axis_and_a_stiff_joint_none():

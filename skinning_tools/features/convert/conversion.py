@@ -303,6 +303,7 @@ def _solve(
     from ...core.decomposition.clips import decompose_clips
     from ...core.decomposition.jointed import solve_jointed, solve_posable
     from ...core.joint_search import find_joint_hierarchy
+    from ...core.limb_pairs import with_limb_pairs
 
     # A mesh without motion could be solved, but nobody wants the result.
     check_animation(animation)
@@ -318,12 +319,12 @@ def _solve(
     skin = found.rest, found.bones, found.weights
     hierarchy = find_joint_hierarchy(*skin, found.transforms, animation.triangles)
     given, part = (animation, found, hierarchy, solver), span(progress, 0.5, 1.0)
+    e_rms = found.e_rms if settings.rotation_only or settings.bone_kind == "RIGID" else None
     if settings.rotation_only:
-        slip = 0.01 * settings.joint_slip
-        return *solve_jointed(*given, part, importance, slip), found.e_rms
-    if settings.bone_kind == "RIGID":
-        return *solve_posable(*given, part, importance), found.e_rms
-    return found, hierarchy, None
+        found, hierarchy = solve_jointed(*given, part, importance, 0.01 * settings.joint_slip)
+    elif settings.bone_kind == "RIGID":
+        found, hierarchy = solve_posable(*given, part, importance)
+    return found, with_limb_pairs(hierarchy, found.rest, found.bones, found.weights), e_rms
 
 
 def _while_there(steps: background.Steps[Made], objects: Sequence[bpy.types.Object]) -> background.Steps[Made]:
