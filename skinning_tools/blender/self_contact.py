@@ -14,7 +14,7 @@ import numpy as np
 from mathutils.bvhtree import BVHTree
 
 from ..core.geometry import diagonal
-from ..core.seams import by_place
+from ..core.seams import meeting_parts
 
 # Triangles in a block.
 _BLOCK = 2048
@@ -54,13 +54,9 @@ class SelfContact:
 
     def __init__(self, rest: np.ndarray, triangles: np.ndarray, parts: np.ndarray, linked: np.ndarray):
         self._triangles = triangles
-        # Faces that meet at a seam, where the mesh has a vertex for each side, are neighbors.
-        order, same = by_place(rest)
-        self._places = np.zeros(len(rest), np.int64)
-        self._places[order[1:]] = np.cumsum(~same)
         self._corners, self._near = rest[triangles], _NEAR * diagonal(rest)
         centers = self._corners.mean(axis=1)
-        self._parts_of, self._beside = parts[triangles], self._neighbors(parts, linked)
+        self._parts_of, self._beside = parts[triangles], linked | meeting_parts(rest, triangles, parts, len(linked))
         self._blocks = [_Block(own, triangles[own], rest) for own in _halved(centers, np.arange(len(triangles)))]
         self._at_rest = self._keys(self._apart(_crossing(self._blocks, self._blocks, once=True)))
 
@@ -80,17 +76,6 @@ class SelfContact:
         pairs = [others[~moving[others[:, 1]]], _crossing(blended, turned), _crossing(blended, blended, once=True)]
         found = self._apart(np.concatenate(pairs))
         return np.unique(found[~np.isin(self._keys(found), self._at_rest)])
-
-    def _neighbors(self, parts: np.ndarray, linked: np.ndarray) -> np.ndarray:
-        """(P, P) bool: the parts ``linked``, and those that have a triangle or a place in common."""
-        beside = linked | np.eye(len(linked), dtype=bool)
-        first = np.zeros(self._places.max() + 1, np.int64)
-        first[self._places] = parts
-        own = np.concatenate([parts[self._triangles], first[self._places[self._triangles]]], axis=1)
-        for column in range(own.shape[1]):
-            other = np.roll(own, column, axis=1)
-            beside[own, other] = beside[other, own] = True
-        return beside
 
     def _parts(self, points: np.ndarray, chosen: np.ndarray) -> list[_Block]:
         """What the blocks have of the triangles ``chosen`` (T,), in a pose."""

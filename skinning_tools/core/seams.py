@@ -35,6 +35,25 @@ def with_seams(rest: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.concatenate([edges, seam_edges(rest)])
 
 
+def meeting_parts(rest: np.ndarray, triangles: np.ndarray, parts: np.ndarray, count: int) -> np.ndarray:
+    """(count, count) bool: the ``parts`` (N,) int that have vertices at the corners of one of the ``triangles`` (T, 3).
+
+    rest (N, 3). All parts with a vertex at a corner's place are at that corner, as where the faces of several parts
+    meet at a seam.
+    """
+    # The interface loads this module as well.
+    from scipy.sparse import csr_matrix
+
+    order, same = by_place(rest)
+    places = np.zeros(len(rest), np.int64)
+    places[order[1:]] = np.cumsum(~same)
+    at_places = csr_matrix((np.ones(len(rest), np.int32), (places, parts)), shape=(len(rest), count))
+    corners, own = places[triangles].ravel(), np.repeat(np.arange(len(triangles)), 3)
+    at_triangles = csr_matrix((np.ones(len(corners), np.int32), (own, corners)), shape=(len(triangles), len(rest)))
+    found = at_triangles @ at_places
+    return (found.T @ found).toarray() > 0
+
+
 def sewn_vertices(rest: np.ndarray, border: np.ndarray, weights: "sparse.csr_matrix") -> np.ndarray:
     """(N,) the vertex that stands for each: of those on the ``border`` (N,) bool that are at one place of ``rest``
     (N, 3) and that bones move alike, by their rows of ``weights`` (N, P), the first; else itself.

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from skinning_tools.core.pose_test import shares_below, stretches, turns
-from skinning_tools.core.seams import sewn_vertices, torn_seams, with_seams
+from skinning_tools.core.seams import meeting_parts, sewn_vertices, torn_seams, with_seams
 
 EDGES = np.array([[0, 1], [1, 2], [2, 3]])
 REST = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]])
@@ -55,6 +55,17 @@ def test_a_seam_opens():
     # Where an edge joins the two, nothing is split.
     assert torn_seams(rest, edges, [moved]) == 0
     assert torn_seams(REST, EDGES, [REST]) == 0
+
+
+def test_all_parts_that_meet_at_a_seam_are_neighbors():
+    """Three faces, each of another part, with a corner at one place; a fourth goes on from the edge of the third."""
+    fans = [[[0, 0], [1, 0], [1, 1]], [[0, 0], [-1, 0], [-1, 1]], [[0, 0], [0, -1], [1, -1]], [[0, -2], [1, -2]]]
+    rest = np.pad(np.concatenate(fans).astype(float), ((0, 0), (0, 1)))
+    triangles = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8], [7, 9, 10]])
+    parts = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3])
+    expected = np.zeros((4, 4), bool)
+    expected[:3, :3] = expected[2:, 2:] = True
+    np.testing.assert_array_equal(meeting_parts(rest, triangles, parts, 4), expected)
 
 
 def test_sides_of_a_seam_are_one_where_bones_move_them_alike():
