@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,6 +24,7 @@ from _tables import Tables  # noqa: E402
 from skinning_tools.core.animation import Animation  # noqa: E402
 from skinning_tools.core.decomposition import Decomposition, Settings, decompose  # noqa: E402
 from skinning_tools.core.decomposition.jointed import solve_jointed  # noqa: E402
+from skinning_tools.core.decomposition.types import POSABLE_SMOOTHNESS  # noqa: E402
 from skinning_tools.core.joint_search import find_joint_hierarchy  # noqa: E402
 
 SHARED = ROOT.parent / "shared"
@@ -97,8 +99,8 @@ def timed(solve: Callable[[], Decomposition]) -> tuple[Decomposition, float]:
 
 
 def rotating(animation: Animation) -> Decomposition:
-    settings = Settings(MOST_BONES, "RIGID", prune=True)
-    free = decompose(animation, settings)
+    settings = Settings(MOST_BONES, "RIGID", prune=True, smoothness=POSABLE_SMOOTHNESS)
+    free = decompose(animation, replace(settings, smoothness=0.0))
     tree = find_joint_hierarchy(free.rest, free.bones, free.weights, free.transforms, animation.triangles)
     return solve_jointed(animation, free, tree, settings)[0]
 

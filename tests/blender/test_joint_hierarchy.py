@@ -12,6 +12,7 @@ from skinning_tools import command_line
 from skinning_tools.blender.rotation_limits import remove_limits
 from skinning_tools.core import joint_hierarchy
 from skinning_tools.core.decomposition import BONE_KINDS
+from skinning_tools.core.decomposition.types import POSABLE_SMOOTHNESS
 from tests.blender import another_process, moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of, turn_about_joint
 from tests.blender.partial_scenes import select
@@ -29,7 +30,7 @@ def arm():
 @pytest.mark.parametrize("root", [False, True])
 @pytest.mark.parametrize("kind", BONE_KINDS)
 def test_it_plays_as_without(arm, kind, root):
-    plain, _ = convert(arm, bone_kind=kind)
+    plain, _ = convert(arm, bone_kind=kind, smoothness=POSABLE_SMOOTHNESS if kind == "RIGID" else 0.0)
     jointed, rig = convert(arm, bone_kind=kind, joint_hierarchy=True, root_bone=root)
     np.testing.assert_allclose(scenes.played(jointed, FRAMES), scenes.played(plain, FRAMES), atol=1e-5 * size_of(plain))
     controls = [bone for bone in rig.data.bones if bone.name.startswith(PREFIX[kind])]
@@ -93,7 +94,7 @@ def test_fewer_keys_keep_the_tolerance(arm, kind):
 
 
 def test_residual_shapes_go_with_it(arm):
-    plain, _ = convert(arm, bone_kind="RIGID", residual_shapes=2)
+    plain, _ = convert(arm, bone_kind="RIGID", residual_shapes=2, smoothness=POSABLE_SMOOTHNESS)
     jointed, _ = convert(arm, bone_kind="RIGID", residual_shapes=2, joint_hierarchy=True)
     assert jointed["skinning_e_rms"] == pytest.approx(plain["skinning_e_rms"], rel=1e-3, abs=1e-4)
 
