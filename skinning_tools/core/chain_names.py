@@ -6,6 +6,7 @@ What a chain is for, an arm or a leg, motion does not tell: names say where a bo
 
 import numpy as np
 
+from .bone_order import parents_first
 from .joint_hierarchy import JointHierarchy
 
 TRUNK, MIDDLE, LIMB, PART = "trunk", "middle", "limb", "part"
@@ -15,11 +16,12 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
     """A name for each bone, such as "trunk.001", "limb_2.L.003" or "part_1".
 
     places (P, 3): the middle of what each bone moves. Each chain is of bones that continue each other, up to where
-    several bones that are about as large hang from its end, or a limb from a bone that only its side has. The largest
-    tree begins with the trunk; other chains in the middle are called so. Chains in pairs and chains of several bones
-    are limbs, all others parts. On a symmetric body, limbs that mirror each other have one number and .L or .R, left
-    being where x is larger. On a posed one, nothing tells which is the left one: their numbers follow each other.
-    Chains with more bones below their first bone have lower numbers; so do bones nearer to the root.
+    several bones that are about as large hang from its end, unless one of these alone bears limbs, or a limb from a
+    bone that only its side has. The largest tree begins with the trunk; other chains in the middle are called so.
+    Chains in pairs and chains of several bones are limbs, all others parts. On a symmetric body, limbs that mirror each
+    other have one number and .L or .R, left being where x is larger. On a posed one, nothing tells which is the left
+    one: their numbers follow each other. Chains with more bones below their first bone have lower numbers; so do bones
+    nearer to the root.
     """
     partners = np.full(len(hierarchy.parents), -1) if hierarchy.partners is None else hierarchy.partners
     chains, numbers = _chains(hierarchy), {MIDDLE: 0, LIMB: 0, PART: 0}
@@ -65,12 +67,15 @@ def _continued(hierarchy: JointHierarchy) -> np.ndarray:
     heirs, counts, middle = hierarchy.heirs(), hierarchy.descendant_counts() + 1, hierarchy.middle
     parents, partners = hierarchy.parents, hierarchy.partners
     alone = np.zeros(len(parents), bool) if partners is None else partners < 0
+    bearing = _bearing(hierarchy)
     for bone in np.flatnonzero(heirs >= 0):
         heir = heirs[bone]
         others = np.flatnonzero(hierarchy.parents == bone)
         rival = max((counts[other] for other in others if other != heir), default=0)
         apart = middle[bone] != middle[heir] or (alone[bone] and not alone[heir])
-        if apart or (not middle[heir] and 2 * rival > counts[heir]):
+        # Limbs hang from a trunk, which goes on however large they are.
+        trunk = middle[heir] or (bearing[heir] and bearing[others].sum() == 1)
+        if apart or (not trunk and 2 * rival > counts[heir]):
             heirs[bone] = -1
     if partners is None:
         return heirs
@@ -78,3 +83,14 @@ def _continued(hierarchy: JointHierarchy) -> np.ndarray:
     images = np.where(heirs >= 0, partners[heirs], -1)[partners]
     mirrored = (heirs < 0) & (partners >= 0) & (images >= 0) & (parents[images] == np.arange(len(heirs)))
     return np.where(mirrored, images, heirs)
+
+
+def _bearing(hierarchy: JointHierarchy) -> np.ndarray:
+    """(P,) bool: whether two chains of several bones leave each bone, or one below it."""
+    parents, counts = hierarchy.parents, hierarchy.descendant_counts()
+    several = (parents >= 0) & (counts > 0)
+    result: np.ndarray = np.bincount(parents[several], minlength=len(parents)) > 1
+    for bone in reversed(parents_first(parents)):
+        if parents[bone] >= 0:
+            result[parents[bone]] |= result[bone]
+    return result

@@ -114,6 +114,15 @@ def test_without_symmetry_chains_of_several_bones_are_limbs_and_have_no_sides():
     assert {name.split(".")[0] for name in names} == {"trunk", "limb_1", "limb_2", "part_1", "part_2"}
 
 
+def test_the_trunk_goes_on_to_the_arms_though_each_leg_has_nearly_as_many_bones():
+    trunk, arms, legs = [-1, 0, 1], [2, 3, 2, 5], [0, 7, 8, 9, 10, 0, 12, 13, 14, 15]
+    parents = np.array([*trunk, *arms, *legs], np.int32)
+    joints = np.zeros((len(parents), 3))
+    names = chain_names(JointHierarchy(parents, joints, np.zeros(len(parents))), joints)
+    assert names[:3] == ("trunk.001", "trunk.002", "trunk.003")
+    assert {name.split(".")[0] for name in names[3:]} == {"limb_1", "limb_2", "limb_3", "limb_4"}
+
+
 def posed(turns):
     """The body with both arms turned about their shoulders, as ``turns`` of two vectors say, and leaning as a whole."""
     rest, bones, weights = body()
