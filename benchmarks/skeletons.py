@@ -24,8 +24,8 @@ from _tables import Tables  # noqa: E402
 from skinning_tools.core.animation import Animation  # noqa: E402
 from skinning_tools.core.decomposition import Decomposition, Settings, decompose  # noqa: E402
 from skinning_tools.core.decomposition.jointed import solve_jointed  # noqa: E402
-from skinning_tools.core.decomposition.types import POSABLE_SMOOTHNESS  # noqa: E402
 from skinning_tools.core.joint_search import find_joint_hierarchy  # noqa: E402
+from skinning_tools.core.solve_effort import POSABLE_SMOOTHNESS  # noqa: E402
 
 SHARED = ROOT.parent / "shared"
 JUDGE = SHARED / "tools" / "judge_skeleton.py"

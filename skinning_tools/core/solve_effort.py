@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from .decomposition import Settings
 
 QUALITIES = ("DRAFT", "STANDARD", "BEST")
+# The least smoothness of bones that are to be posed: where the motion hardly tells the weights, sharp ones tear beyond
+# it.
+POSABLE_SMOOTHNESS = 0.2
 
 # A sample has this share of the vertices up to so many, and beyond that the smaller share; at least this many for each
 # bone, and at least this many in all; and at most the last share: the last sweeps have to be paid for.

@@ -210,14 +210,14 @@ def surface(default: float) -> Any:
     )
 
 
-def smoothness(**more: Any) -> Any:
+def smoothness(default: float = 0.0, **more: Any) -> Any:
     """The smoothness of solved weights."""
     return factor(
         "Smoothness",
-        0.0,
+        default,
         most=1.0,
-        tip="How much error is allowed for weights that are smooth over the surface: 0 is off, 0.25 removes "
-        "noise at almost no cost",
+        tip="How much error is allowed for weights that are smooth over the surface: 0 is off, except in new "
+        "skeletons of rigid bones; 0.25 removes noise at almost no cost",
         flag="--smoothness",
         metavar="S",
         **more,

@@ -12,7 +12,7 @@ from skinning_tools import command_line
 from skinning_tools.blender.rotation_limits import remove_limits
 from skinning_tools.core import joint_hierarchy
 from skinning_tools.core.decomposition import BONE_KINDS
-from skinning_tools.core.decomposition.types import POSABLE_SMOOTHNESS
+from skinning_tools.core.solve_effort import POSABLE_SMOOTHNESS
 from tests.blender import another_process, moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of, turn_about_joint
 from tests.blender.partial_scenes import select

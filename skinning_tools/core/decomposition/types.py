@@ -14,10 +14,6 @@ from .target_error import CurvePoint
 BONE_KINDS = ("AFFINE", "SCALED", "RIGID")
 METHODS = ("STANDARD", "KAVAN2010")
 
-# The least smoothness of bones that are to be posed: where the motion hardly tells the weights, sharp ones tear beyond
-# it.
-POSABLE_SMOOTHNESS = 0.2
-
 
 @dataclass(frozen=True)
 class Settings:

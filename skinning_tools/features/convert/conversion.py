@@ -302,7 +302,6 @@ def _solve(
     """The decomposition, the hierarchy of its joints or None, and, where the joints hold the bones, E_RMS without."""
     from ...core.decomposition.clips import decompose_clips
     from ...core.decomposition.jointed import solve_jointed, solve_posable
-    from ...core.decomposition.types import POSABLE_SMOOTHNESS
     from ...core.joint_search import find_joint_hierarchy
     from ...core.limb_pairs import with_limb_pairs
 
@@ -311,8 +310,6 @@ def _solve(
     lengths = [len(clip.frame_numbers) for clip in clips]
     if not settings.joint_hierarchy:
         return decompose_clips(animation, lengths, solver, progress, importance), None, None
-    if settings.bone_kind == "RIGID":
-        solver = replace(solver, smoothness=max(solver.smoothness, POSABLE_SMOOTHNESS))
     free = solver
     if settings.rotation_only:
         # Shapes and smoothing are for the bones as they are in the end, which do not keep what a surface or an emphasis

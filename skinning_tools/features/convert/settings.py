@@ -8,6 +8,7 @@ import bpy
 
 from ...blender.rotation_limits import MARGIN
 from ...core.errors import BadSettings
+from ...core.solve_effort import POSABLE_SMOOTHNESS
 from ...ui.presets import Presets
 from ...ui.settings import (
     RANGE_NAMES,
@@ -249,6 +250,8 @@ class ConvertSettings(PresetSettings, stored="skinning_conversion", frames="conv
                 "Limits"
             )
         solver = {each: getattr(self, each) for each in SolverSettings.declared}
+        if self.joint_hierarchy and self.bone_kind == "RIGID":
+            solver["smoothness"] = max(self.smoothness, POSABLE_SMOOTHNESS)
         return decomposition.Settings(**solver, prune=self.prune)
 
 

@@ -163,7 +163,6 @@ def _work(
     from ...core.decomposition.again import first_weights, solve_again
     from ...core.decomposition.partial import Given
     from ...core.decomposition.residual import fit_residual_shapes
-    from ...core.decomposition.types import POSABLE_SMOOTHNESS
 
     names = skeleton.names
     rest, edges = rest_positions(parts.mesh.data), mesh_edges(parts.mesh.data)
@@ -186,7 +185,7 @@ def _work(
             parents=parents,
             given=given,
             fixed=problem.fixed,
-            smoothness=max(settings.smoothness, POSABLE_SMOOTHNESS),
+            smoothness=settings.smoothness,
             edges=edges,
             movable=skeleton.movable,
         )

@@ -4,6 +4,7 @@
 import bpy
 from bpy.props import PointerProperty
 
+from ...core.solve_effort import POSABLE_SMOOTHNESS
 from ...ui.settings import Settings, choice, count, factor, influences, name, smoothness, switch
 
 _KINDS = (
@@ -125,7 +126,7 @@ class MotionSettings(PartialSettings, stored="skinning_partial.transforms"):
 
 class AgainSettings(PartialSettings, stored="skinning_partial.again"):
     max_influences = influences()
-    smoothness = smoothness()
+    smoothness = smoothness(POSABLE_SMOOTHNESS)
     rotation_only = switch(
         "Rotation Only",
         False,
