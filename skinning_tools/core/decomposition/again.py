@@ -12,7 +12,7 @@ from ..dense import one_blas_thread
 from ..progress import Progress, ignore, span
 from ..segments import segment_distances
 from .bone_model import BoneModel, homogeneous
-from .near_weights import PoseLimits, dearer_error
+from .near_weights import PoseLimits
 from .new_joints import NewJoints
 from .partial import Given, solve_weights
 from .partial_transforms import Joints, solve_transforms
@@ -168,14 +168,13 @@ class _PosableWeights:
         """bones and weights (N, K) within the limits about ``heads`` (P, 3), from those of ``skin``, or as they were in
         ``former``."""
         (bones, weights), width = skin, skin[0].shape[1]
-        limits = PoseLimits(self._parents, self._matrix.points_from_object_space(heads), self._locked)
+        limits = PoseLimits(self._parents, self._matrix.points_from_object_space(heads), len(transforms), self._locked)
         points = homogeneous(self._matrix.points_from_object_space(self._rest[self._free]))
         state = VertexState(points, bones[self._free], weights[self._free])
         earlier = tidy_influences(former[0][self._free], former[1][self._free], width)
         before = VertexState(points, *padded_influences(*earlier, width))
         model = BoneModel(to_rows(self._matrix.from_object_space(self._rest, transforms)[1]))
-        most = dearer_error(model, state, self._matrix)
-        limits.keep(model, state, self._matrix, most, False, before)
+        limits.keep(model, state, self._matrix, False, before)
         bones, weights = bones.copy(), weights.copy()
         bones[self._free], weights[self._free] = state.bones, state.weights
         return bones, weights

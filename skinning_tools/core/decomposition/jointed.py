@@ -8,13 +8,13 @@ of the roots, for given joints and weights: see jointed_bones. The joints for gi
 the frames alone. Weights and rest pose for given motion: as in any solve, within the limits of posing.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from ..animation import Animation
 from ..binding.influence_rows import padded_influences
-from ..bone_order import parents_first
 from ..dense import one_blas_thread
 from ..geometry import diagonal
 from ..grouping import members
@@ -22,27 +22,34 @@ from ..joint_hierarchy import JointHierarchy
 from ..progress import Progress, checkpoint, ignore, span
 from ..strongest import strongest_bones, strongest_first
 from . import rigid
+from .bone_kinds import StiffBones
 from .bone_model import BoneModel, homogeneous
 from .moving_joints import MovingJoints, places_of
-from .near_weights import PoseLimits, dearer_error
-from .reduction import AnimationMatrix
+from .near_weights import PoseLimits, squared_error, vertex_errors
+from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .residual import fit_residual_shapes
 from .smooth_solution import smooth_solution
 from .solver import checked_importance, measured
-from .sweeps import collect_equations, sweep_vertices
+from .sweeps import collect_equations, sweep_vertices, vertex_blocks
 from .transforms import NormalEquations, to_rows
+from .turning_bones import held_parents, joint_slips, turning_bones
 from .types import Decomposition, Settings
-from .vertex_step import VertexState
+from .vertex_step import VertexState, best_single_bones, improve_vertices, single_bones
 
-# Most rounds know some vertices only, at least so many and of each bone; the last know all, and sweep more often.
+# The first rounds, for two in three iterations, know some vertices only, at least so many and of each bone; the last
+# know all, before and after idle bones are left out again. Each round sweeps over bones and joints so often.
 _SWEEPS, _SAMPLE, _LEAST_OF_BONE = 2, 1500, 12
-_LAST_ROUNDS, _LAST_SWEEPS = 4, 12
+_LAST_ROUNDS, _LAST_SWEEPS = 4, 4
+# How far motion is extrapolated along its last change, while that lowers the error.
+_EXTRAPOLATION = 0.7
+# What reducing the animation may lose: a share of the error of free bones, at least so much of the unit ball.
+_REDUCTION, _LEAST_LOST = 0.1, 1e-6
+# Sweeps over vertices that start anew, in which their bones come together.
+_FRESH_SWEEPS = 4
 # Rounds of weights within the limits of posing, and of bones that move freely.
 _POSABLE_ROUNDS = 3
 # Rounds of bones that may leave their joints.
 _SLIPPING_ROUNDS = 8
-# Of the rest pose's diagonal: a joint that slips by less holds anything.
-_SLIGHT = 0.02
 
 
 @one_blas_thread()
@@ -60,17 +67,22 @@ def solve_posable(
     raised are those of ``solve_jointed``.
     """
     matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
-    limits = PoseLimits(hierarchy.parents, heads)
+    limits = PoseLimits(hierarchy.parents, heads, len(motion))
     if not limits.broken(state).any():
         return free, hierarchy
-    most = dearer_error(BoneModel(to_rows(motion)), state, matrix)
+    most = limits.dearer_error(squared_error(BoneModel(to_rows(motion)), state, matrix), state)
+    optimize, former = settings.optimize_rest_pose, None
     for number in range(_POSABLE_ROUNDS):
-        limits.keep(BoneModel(to_rows(motion)), state, matrix, most, settings.optimize_rest_pose)
+        model = BoneModel(to_rows(motion))
+        if former is not None:
+            sweep_vertices(model, state, matrix, ignore, "Weights", optimize_rest_pose=optimize)
+        limits.keep(model, state, matrix, optimize, former, most)
+        former = state.copy()
         motion = rigid.sweep(collect_equations(state, matrix, free.bone_count), motion)
         checkpoint(progress, 0.8 * (number + 1) / _POSABLE_ROUNDS, "Weights")
-    limits.keep(BoneModel(to_rows(motion)), state, matrix, most, False)
+    limits.keep(BoneModel(to_rows(motion)), state, matrix, False, most_error=most)
     result = _finished(animation, matrix, free, state, motion, settings, span(progress, 0.8, 1.0))
-    return result, replace(hierarchy, slips=_slips(result.transforms, hierarchy.parents, hierarchy.joints))
+    return result, replace(hierarchy, slips=joint_slips(result.transforms, hierarchy.parents, hierarchy.joints))
 
 
 @one_blas_thread()
@@ -88,22 +100,30 @@ def solve_jointed(
     free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions, and
     the hierarchy that is returned has them, with slips of 0. A bone whose joint slips by more than the size of what
     hangs from it, and not only slightly, becomes a root, such as one of vertices without weights, which stand still at
-    one place. settings: those of ``free``. On a symmetric body they mirror each other in the end. Bones that are no
-    vertex's strongest, and carry no such bone, are left out from halfway on; from then on, weights stay within
-    near_weights.PoseLimits. slip: how far, as a share of the rest pose's diagonal, a bone may leave its joint in the
-    end; with more than 0, the joints are not held. importance (N,): as for ``decompose``. All frames count alike, and
-    so do large and small errors, whatever the emphasis. Raises BadSettings (importances that are no such numbers),
-    Cancelled.
+    one place; without ``slip``, one that hardly turns joins its parent, see turning_bones. settings: those of
+    ``free``. On a symmetric body they mirror each other in the end. Weights stay within near_weights.PoseLimits. Bones
+    that are no vertex's strongest, and carry no such bone, are left out. slip: how far, as a share of the rest pose's
+    diagonal, a bone may leave its joint in the end; with more than 0, the joints are not held. importance (N,): as for
+    ``decompose``. All frames count alike, and so do large and small errors, whatever the emphasis. Raises BadSettings
+    (importances that are no such numbers), Cancelled.
     """
-    hierarchy = replace(hierarchy, parents=_held_parents(free, hierarchy))
+    hierarchy = replace(hierarchy, parents=held_parents(free, hierarchy))
+    if not slip:
+        free, hierarchy = turning_bones(free, hierarchy)
     matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
-    solve = _JointedSolve(matrix, state, motion, MovingJoints(heads, hierarchy.parents), settings.optimize_rest_pose)
-    plane = (hierarchy.plane - matrix.means[0][0]) / matrix.radius
-    solve.improve_on_sample(settings.iterations, hierarchy.partners, plane, progress)
-    partners = hierarchy.partners
-    for number in range(_LAST_ROUNDS):
+    lost = max(_REDUCTION * 1e-3 * free.e_rms, _LEAST_LOST)
+    reduction = reduce_animation(matrix, lost, progress=span(progress, 0.0, 0.1))
+    kind, skeleton = StiffBones(matrix, reduction, scaled=False), MovingJoints(heads, hierarchy.parents)
+    solve = _JointedSolve(kind, state, motion, skeleton, settings.optimize_rest_pose)
+    plane, partners = (hierarchy.plane - matrix.means[0][0]) / matrix.radius, hierarchy.partners
+    rounds = -(-2 * settings.iterations // 3)
+    given = matrix, reduction, rounds, lambda: skeleton.mirror(partners, plane)
+    solve.improve_on_sample(*given, span(progress, 0.1, 0.5))
+    solve.start_vertices_anew()
+    for start in (0.5, 0.6):
         partners = solve.leave_idle_bones_out(partners, plane)
-        solve.improve(span(progress, 0.6 + 0.1 * number / _LAST_ROUNDS, 0.6 + 0.1 * (number + 1) / _LAST_ROUNDS))
+        solve.improve(_LAST_ROUNDS, span(progress, start, start + 0.1))
+    partners = solve.leave_idle_bones_out(partners, plane)
     if settings.smoothness:
         smoothing = matrix, animation.triangles, solve.motion, None, False, solve.state, settings.smoothness
         solve.state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
@@ -116,7 +136,7 @@ def solve_jointed(
     skeleton = solve.skeleton
     result = _finished(animation, matrix, free, solve.state, solve.motion, settings, span(progress, 0.85, 1.0))
     joints = matrix.points_to_object_space(skeleton.heads)
-    slips = _slips(result.transforms, skeleton.parents, joints) if slip else np.zeros(skeleton.count)
+    slips = joint_slips(result.transforms, skeleton.parents, joints) if slip else np.zeros(skeleton.count)
     jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=not slip)
     return result, jointed
 
@@ -133,50 +153,41 @@ def _begun(
     return matrix, state, motion, matrix.points_from_object_space(hierarchy.joints)
 
 
-def _held_parents(free: Decomposition, hierarchy: JointHierarchy) -> np.ndarray:
-    """(P,) the parents, −1 where no joint can hold a bone: see ``solve_jointed``."""
-    low, high = np.full((free.bone_count, 3), np.inf), np.full((free.bone_count, 3), -np.inf)
-    strongest = strongest_bones(free.bones, free.weights)
-    np.minimum.at(low, strongest, free.rest)
-    np.maximum.at(high, strongest, free.rest)
-    for bone in reversed(parents_first(hierarchy.parents)):
-        parent = hierarchy.parents[bone]
-        if parent >= 0:
-            low[parent], high[parent] = np.minimum(low[parent], low[bone]), np.maximum(high[parent], high[bone])
-    size = np.linalg.norm(np.maximum(high - low, 0.0), axis=1)
-    # Else a bone of one vertex, which has no size, would hang from nothing.
-    size = np.maximum(size, _SLIGHT * diagonal(free.rest))
-    return np.where(np.isfinite(low[:, 0]) & (hierarchy.slips > size), -1, hierarchy.parents)
-
-
 class _JointedSolve:
     """Vertices, motion (F, P, 3, 4) and joints of a skeleton, improved in turn."""
 
     def __init__(
-        self, matrix: AnimationMatrix, state: VertexState, motion: np.ndarray, skeleton: MovingJoints, optimize: bool
+        self, kind: StiffBones, state: VertexState, motion: np.ndarray, skeleton: MovingJoints, optimize: bool
     ):
-        """optimize: whether the rest pose is solved for, too."""
-        self.matrix, self.state, self.motion, self.skeleton = matrix, state, motion, skeleton
+        """kind: of rigid bones, with the vertices' data; optimize: whether the rest pose is solved for, too."""
+        self.kind, self.state, self.motion, self.skeleton = kind, state, motion, skeleton
         self._optimize = optimize
 
-    def improve_on_sample(self, rounds: int, partners: np.ndarray | None, plane: float, progress: Progress) -> None:
-        """Motion and joints for some of the vertices, then weights for all; see MovingJoints.mirror for the others."""
+    def improve_on_sample(
+        self, matrix: AnimationMatrix, reduction: Reduction, rounds: int, turn: Callable[[], None], progress: Progress
+    ) -> None:
+        """Motion and joints for some of the vertices, then weights for all; ``turn`` is called halfway, and from then
+        on weights stay within the limits of posing."""
         chosen, share = _sample(self.state, self.skeleton.count)
-        sample, few = self.matrix.of_vertices(chosen), self.state.of(chosen)
+        kind, few = self.kind.on(matrix.of_vertices(chosen), reduction.of_vertices(chosen)), self.state.of(chosen)
         few.importance = share if few.importance is None else share * few.importance
-        equations = collect_equations(few, sample, self.skeleton.count)
-        for number in range(rounds):
-            self.motion = self.skeleton.moved(equations, self.motion, _SWEEPS)
-            part = span(progress, 0.5 * number / rounds, 0.5 * (number + 1) / rounds)
-            if number == rounds // 2:
-                self.skeleton.mirror(partners, plane)
-            if number < rounds // 2:
-                equations = self._sweep(few, sample, part)
-            else:
-                self._fit_vertices(few, sample, part)
-                equations = collect_equations(few, sample, self.skeleton.count)
-        self.motion = self.skeleton.moved(equations, self.motion, _SWEEPS)
-        self._sweep(self.state, self.matrix, span(progress, 0.5, 0.6))
+        self._alternate(kind, few, rounds // 2, False, span(progress, 0.0, 0.4))
+        turn()
+        self._alternate(kind, few, rounds - rounds // 2, True, span(progress, 0.4, 0.8))
+        self.motion = self.skeleton.moved(self._equations(kind, few), self.motion, _SWEEPS)
+        self._sweep(self.kind, self.state, span(progress, 0.8, 1.0))
+
+    def start_vertices_anew(self) -> None:
+        """Weights from the best bone of each vertex on, where that comes closer than from the present ones, which are
+        those of free bones: their motion was another."""
+        model, state, source = self.kind.model(to_rows(self.motion)), self.state, self.kind.source
+        for part in vertex_blocks(len(state.points)):
+            data, points = source.rows(part), state.points[part].copy()
+            fresh = single_bones(points, best_single_bones(model, data, points), state.bones.shape[1])
+            for _ in range(_FRESH_SWEEPS):
+                errors = improve_vertices(model, data, fresh, slice(None), optimize_rest_pose=self._optimize)
+            better = np.flatnonzero(errors < vertex_errors(model, state.of(part), data))
+            state.put(part.start + better, fresh.of(better))
 
     def leave_idle_bones_out(self, partners: np.ndarray | None, plane: float) -> np.ndarray | None:
         """Remove bones that are no vertex's strongest and carry no such bone; ``partners`` without them."""
@@ -190,42 +201,67 @@ class _JointedSolve:
         self.skeleton.mirror(partners, plane)
         return partners
 
-    def improve(self, progress: Progress) -> None:
-        """One round over all vertices, whose weights stay within the limits of posing."""
-        self.move(_SWEEPS)
-        self._fit_vertices(self.state, self.matrix, progress)
+    def improve(self, rounds: int, progress: Progress) -> None:
+        """So many rounds over all vertices, whose weights stay within the limits of posing."""
+        self._alternate(self.kind, self.state, rounds, True, progress)
 
     def move(self, sweeps: int) -> None:
         """Better motion and joints for the present vertices."""
-        self.motion = self.skeleton.moved(self._equations(), self.motion, sweeps)
+        self.motion = self.skeleton.moved(self._equations(self.kind, self.state), self.motion, sweeps)
 
     def slide(self, most: float, progress: Progress) -> None:
         """Motion and vertices in turn, where bones may leave their joints by up to ``most``, in solver units."""
         for number in range(_SLIPPING_ROUNDS):
-            self.motion = self.skeleton.slid(self._equations(), self.motion, most)
+            self.motion = self.skeleton.slid(self._equations(self.kind, self.state), self.motion, most)
             part = span(progress, number / _SLIPPING_ROUNDS, (number + 1) / _SLIPPING_ROUNDS)
-            self._fit_vertices(self.state, self.matrix, part)
-        self.motion = self.skeleton.slid(self._equations(), self.motion, most)
-
-    def _equations(self) -> NormalEquations:
-        return collect_equations(self.state, self.matrix, self.skeleton.count)
-
-    def _fit_vertices(self, state: VertexState, matrix: AnimationMatrix, progress: Progress) -> None:
-        self._sweep(state, matrix, progress)
-        self._limit(state, matrix)
+            self._fit_vertices(self.kind, self.state, part)
+        self.motion = self.skeleton.slid(self._equations(self.kind, self.state), self.motion, most)
 
     def limit(self) -> None:
         """Weights of all vertices within the limits of posing."""
-        self._limit(self.state, self.matrix)
+        self._limit(self.kind, self.state)
 
-    def _limit(self, state: VertexState, matrix: AnimationMatrix) -> None:
-        limits = PoseLimits(self.skeleton.parents, self.skeleton.heads)
-        model = BoneModel(to_rows(self.motion))
-        limits.keep(model, state, matrix, dearer_error(model, state, matrix), self._optimize)
+    def _alternate(self, kind: StiffBones, state: VertexState, rounds: int, limited: bool, progress: Progress) -> None:
+        """Motion and joints, then ``state`` in place, and again.
 
-    def _sweep(self, state: VertexState, matrix: AnimationMatrix, progress: Progress) -> NormalEquations:
-        model = BoneModel(to_rows(self.motion))
-        return sweep_vertices(model, state, matrix, progress, "Joints", optimize_rest_pose=self._optimize)
+        Vertices are fitted to the motion extrapolated along its last change, but not in the last round; where that does
+        not lower the error, they are fitted to the motion as it was. limited: weights stay within the limits of posing.
+        """
+        factor, lowest = _EXTRAPOLATION, np.inf
+        before: np.ndarray | None = None
+        former: VertexState | None = None
+        for number in range(rounds):
+            equations, heads = self._equations(kind, state), self.skeleton.heads
+            motion = self.skeleton.moved(equations, self.motion, _SWEEPS)
+            error = equations.squared_error(to_rows(motion))
+            if before is not None and former is not None and error > lowest:
+                state.put(slice(None), former)
+                self.skeleton.heads, self.motion, former = heads, before, None
+                factor *= 0.5
+            else:
+                lowest, former, self.motion = error, None, motion
+                if before is not None and number < rounds - 1:
+                    former = state.copy()
+                    self.motion = self.skeleton.extrapolated(motion, motion - before, factor)
+                before = motion
+            part = span(progress, number / rounds, (number + 1) / rounds)
+            (self._fit_vertices if limited else self._sweep)(kind, state, part)
+
+    def _equations(self, kind: StiffBones, state: VertexState) -> NormalEquations:
+        return kind.of_source(collect_equations(state, kind.source, self.skeleton.count))
+
+    def _fit_vertices(self, kind: StiffBones, state: VertexState, progress: Progress) -> None:
+        former = state.copy()
+        self._sweep(kind, state, progress)
+        self._limit(kind, state, former)
+
+    def _limit(self, kind: StiffBones, state: VertexState, former: VertexState | None = None) -> None:
+        limits = PoseLimits(self.skeleton.parents, self.skeleton.heads, len(self.motion))
+        limits.keep(kind.model(to_rows(self.motion)), state, kind.source, self._optimize, former)
+
+    def _sweep(self, kind: StiffBones, state: VertexState, progress: Progress) -> None:
+        model = kind.model(to_rows(self.motion))
+        sweep_vertices(model, state, kind.source, progress, "Joints", optimize_rest_pose=self._optimize)
 
 
 def _sample(state: VertexState, bone_count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -261,13 +297,3 @@ def _finished(
         result = replace(result, residual=shapes)
     meter = measured(animation.frames, result, span(progress, 0.6, 1.0))
     return replace(result, e_rms=meter.e_rms, max_error=meter.max_error)
-
-
-def _slips(transforms: np.ndarray, parents: np.ndarray, joints: np.ndarray) -> np.ndarray:
-    """(P,) how far apart bones and parents carry the joints (P, 3), root mean square; 0 without a parent."""
-    linked = np.flatnonzero(parents >= 0)
-    apart = transforms[:, linked] - transforms[:, parents[linked]]
-    offsets = np.einsum("fpij,pj->fpi", apart[..., :3], joints[linked]) + apart[..., 3]
-    slips = np.zeros(len(parents))
-    slips[linked] = np.sqrt(np.square(offsets).sum(axis=2).mean(axis=0))
-    return slips

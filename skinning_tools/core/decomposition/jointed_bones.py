@@ -42,6 +42,17 @@ def _alone(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> n
     return result
 
 
+def joined(motion: np.ndarray, heads: np.ndarray, parents: np.ndarray) -> np.ndarray:
+    """``motion`` (F, P, 3, 4) with joints exactly where the parents take them, all rotations as they are."""
+    result = motion.copy()
+    for index in parents_first(parents):
+        parent = parents[index]
+        if parent >= 0:
+            joint = result[:, parent, :, :3] @ heads[index] + result[:, parent, :, 3]
+            result[:, index, :, 3] = joint - result[:, index, :, :3] @ heads[index]
+    return result
+
+
 def affine_motion(equations: NormalEquations, start: np.ndarray, free: np.ndarray) -> np.ndarray:
     """(F, P, 3, 4): the ``free`` bones, affine and without joints, at their best; the others as in ``start``."""
     part = reduced_equations(equations, start, free)
@@ -158,7 +169,7 @@ class JointedBones:
     def swept(self, motion: np.ndarray) -> tuple[np.ndarray, float]:
         """Better motion than ``motion`` (F, P, 3, 4) of the bone kind with its joints in place, and its
         ‖TX − A‖² − ‖A‖²: one sweep."""
-        return self._sweep(self.joined(motion))
+        return self._sweep(joined(motion, self._heads, self._parents))
 
     def slid(self, motion: np.ndarray, most: float) -> np.ndarray:
         """Better motion (F, P, 3, 4) in which a bone leaves its joint by up to ``most``: one sweep over rigid bones."""
@@ -212,7 +223,7 @@ class JointedBones:
         result, left = motion.copy(), self._left(motion)
         for bone in self._bones:
             self._improve(bone, result, left)
-        result = self.held(result) if self._kind == "AFFINE" else self.joined(result)
+        result = self.held(result) if self._kind == "AFFINE" else joined(result, self._heads, self._parents)
         return result, self._equations.squared_error(to_rows(result))
 
     def _left(self, motion: np.ndarray) -> np.ndarray:
@@ -257,14 +268,3 @@ class JointedBones:
         columns += shift[:, :, None] * bone.carried
         targets, parts = np.divmod(bone.rows, 4)
         result[:, targets, :, parts] += columns.transpose(2, 0, 1)
-
-    def joined(self, motion: np.ndarray) -> np.ndarray:
-        """``motion`` (F, P, 3, 4) with joints exactly where the parents take them, all rotations as they are."""
-        result = motion.copy()
-        for index in self._order:
-            parent = self._parents[index]
-            if parent >= 0:
-                head = self._heads[index]
-                joint = result[:, parent, :, :3] @ head + result[:, parent, :, 3]
-                result[:, index, :, 3] = joint - result[:, index, :, :3] @ head
-        return result

@@ -6,7 +6,8 @@ import numpy as np
 from ..bone_order import parents_first
 from ..dense import product
 from ..skeleton_symmetry import symmetric_joints
-from .jointed_bones import JointedBones
+from . import rigid
+from .jointed_bones import JointedBones, joined
 from .transforms import NormalEquations, to_rows
 
 # Radians (root mean square): joints stay near where they were found along directions in which bones turn less than
@@ -73,10 +74,14 @@ class MovingJoints:
         for _ in range(sweeps):
             motion, error = JointedBones(equations, self.heads, self.parents, self._free).swept(motion)
             trial = self._mirrored(self.heads + self._step(equations, motion))
-            moved = JointedBones(equations, trial, self.parents, self._free).joined(motion)
+            moved = joined(motion, trial, self.parents)
             if equations.squared_error(to_rows(moved)) < error:
                 motion, self.heads = moved, trial
         return motion
+
+    def extrapolated(self, motion: np.ndarray, change: np.ndarray, factor: float) -> np.ndarray:
+        """``motion`` (F, P, 3, 4) further along its last ``change``, of rigid bones on their joints."""
+        return joined(rigid.nearest(motion + factor * change), self.heads, self.parents)
 
     def _step(self, equations: NormalEquations, motion: np.ndarray) -> np.ndarray:
         """(P, 3) by which the joints move to lower the error most, all rotations and the motion of the roots given."""

@@ -14,7 +14,7 @@ from ..bone_order import parents_first
 from ..deform.influences import weight_matrix
 from ..strongest import strongest_bones, strongest_first
 from .bone_model import BoneModel
-from .reduction import AnimationMatrix
+from .reduction import Rows
 from .rest_pose import blended_system, squared_errors
 from .sweeps import vertex_blocks
 from .vertex_step import VertexState, improve_vertices
@@ -30,10 +30,10 @@ _DEARER, _UNSEEN = 1.2, 2e-4
 class PoseLimits:
     """Which vertices a turn of a bone may move: those that its own subtree moves most, and those of its parent."""
 
-    def __init__(self, parents: np.ndarray, heads: np.ndarray, locked: np.ndarray | None = None):
-        """parents (P,); heads (P, 3): joints at rest, in solver units; locked (P,) bool: bones that get no more
-        vertices."""
-        self._heads = heads
+    def __init__(self, parents: np.ndarray, heads: np.ndarray, frame_count: int, locked: np.ndarray | None = None):
+        """parents (P,); heads (P, 3): joints at rest, in solver units; frame_count: of the animation; locked (P,) bool:
+        bones that get no more vertices."""
+        self._heads, self._frame_count = heads, frame_count
         self._below = np.eye(len(parents), dtype=bool)
         for bone in reversed(parents_first(parents)):
             if parents[bone] >= 0:
@@ -71,28 +71,33 @@ class PoseLimits:
         bones, weights = strongest_first(state.bones, weights)
         return VertexState(state.points.copy(), bones, weights, state.importance)
 
+    def dearer_error(self, error: float, state: VertexState) -> float:
+        """The ``squared_error`` of the vertices that limits may lead to, from this one."""
+        return max(_DEARER**2 * error, _UNSEEN**2 * 3 * self._frame_count * len(state.points))
+
     def keep(
         self,
         model: BoneModel,
         state: VertexState,
-        matrix: AnimationMatrix,
-        most_error: float,
+        source: Rows,
         optimize_rest_pose: bool,
         former: VertexState | None = None,
+        most_error: float | None = None,
     ) -> None:
         """Fit vertices again, in place, that break the limits: with their bones as far as these may move them, or with
         one of their bones, its parent and its children, or as they were in ``former``, whichever is closest.
 
-        most_error: ``squared_error`` afterwards at most. Where that does not suffice for all, the vertices come first
-        that gain most for what they cost. former: the same vertices before, of which those that keep the limits count.
+        former: the same vertices before, of which those that keep the limits count. most_error: ``squared_error``
+        afterwards at most, by default the ``dearer_error`` of the present one. Where that does not suffice for all, the
+        vertices come first that gain most for what they cost.
         """
         wrong = np.flatnonzero(self.broken(state))
-        now, before = state.of(wrong), matrix.rows(wrong)
-        best, present = self._capped(now), _errors(model, now, before)
-        least = _errors(model, best, before)
+        now, before = state.of(wrong), source.rows(wrong)
+        best, present = self._capped(now), vertex_errors(model, now, before)
+        least = vertex_errors(model, best, before)
 
         def take(places: np.ndarray, fitted: VertexState, data: np.ndarray) -> None:
-            errors = _errors(model, fitted, data)
+            errors = vertex_errors(model, fitted, data)
             better = errors < least[places]
             least[places[better]] = errors[better]
             best.put(places[better], fitted.of(better))
@@ -110,27 +115,23 @@ class PoseLimits:
         if now.importance is not None:
             added *= now.importance
         order = np.argsort(added / self._excess(now).max(axis=1, initial=0.0))
-        room = most_error - squared_error(model, state, matrix)
+        error = squared_error(model, state, source)
+        room = (self.dearer_error(error, state) if most_error is None else most_error) - error
         chosen = order[np.cumsum(np.maximum(added[order], 0.0)) <= room]
         state.put(wrong[chosen], best.of(chosen))
 
 
-def dearer_error(model: BoneModel, state: VertexState, matrix: AnimationMatrix) -> float:
-    """The squared error that weights for posing may lead to, from that of ``state``."""
-    return max(_DEARER**2 * squared_error(model, state, matrix), matrix.squared_tolerance(_UNSEEN))
-
-
-def squared_error(model: BoneModel, state: VertexState, matrix: AnimationMatrix) -> float:
+def squared_error(model: BoneModel, state: VertexState, source: Rows) -> float:
     """Of all vertices and frames, each vertex as its importance has it."""
     total = 0.0
     for part in vertex_blocks(len(state.weights)):
-        data, few = matrix.rows(part), state.of(part)
-        errors = np.einsum("nd,nd->n", data, data) + _errors(model, few, data)
+        data, few = source.rows(part), state.of(part)
+        errors = np.einsum("nd,nd->n", data, data) + vertex_errors(model, few, data)
         total += float(errors.sum() if few.importance is None else errors @ few.importance)
     return total
 
 
-def _errors(model: BoneModel, state: VertexState, data: np.ndarray) -> np.ndarray:
+def vertex_errors(model: BoneModel, state: VertexState, data: np.ndarray) -> np.ndarray:
     """(n,) squared error of each vertex less its ‖y‖²."""
     return squared_errors(*blended_system(model, model.data_products(data), state.bones, state.weights), state.points)
 

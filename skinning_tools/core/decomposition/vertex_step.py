@@ -45,7 +45,7 @@ class VertexState:
         importance = None if self.importance is None else self.importance[part]
         return VertexState(self.points[part], self.bones[part], self.weights[part], importance)
 
-    def put(self, part: np.ndarray, others: "VertexState") -> None:
+    def put(self, part: slice | np.ndarray, others: "VertexState") -> None:
         """Make some of the vertices, in place, like the ``others``, but for their importance."""
         self.points[part], self.bones[part], self.weights[part] = others.points, others.bones, others.weights
 
