@@ -36,7 +36,7 @@ from .turning_bones import held_parents, joint_slips, turning_bones
 from .types import Decomposition, Settings
 from .vertex_step import VertexState, best_single_bones, improve_vertices, single_bones
 
-# The first rounds, for two in three iterations, know some vertices only, at least so many and of each bone; the last
+# The first rounds, for two in five iterations, know some vertices only, at least so many and of each bone; the last
 # know all, before and after idle bones are left out again. Each round sweeps over bones and joints so often.
 _SWEEPS, _SAMPLE, _LEAST_OF_BONE = 2, 1500, 12
 _LAST_ROUNDS, _LAST_SWEEPS = 4, 4
@@ -45,7 +45,7 @@ _EXTRAPOLATION = 0.7
 # What reducing the animation may lose: a share of the error of free bones, at least so much of the unit ball.
 _REDUCTION, _LEAST_LOST = 0.1, 1e-6
 # Sweeps over vertices that start anew, in which their bones come together.
-_FRESH_SWEEPS = 4
+_FRESH_SWEEPS = 2
 # Rounds of weights within the limits of posing, and of bones that move freely.
 _POSABLE_ROUNDS = 3
 # Rounds of bones that may leave their joints.
@@ -116,7 +116,7 @@ def solve_jointed(
     kind, skeleton = StiffBones(matrix, reduction, scaled=False), MovingJoints(heads, hierarchy.parents)
     solve = _JointedSolve(kind, state, motion, skeleton, settings.optimize_rest_pose)
     plane, partners = (hierarchy.plane - matrix.means[0][0]) / matrix.radius, hierarchy.partners
-    rounds = -(-2 * settings.iterations // 3)
+    rounds = -(-2 * settings.iterations // 5)
     given = matrix, reduction, rounds, lambda: skeleton.mirror(partners, plane)
     solve.improve_on_sample(*given, span(progress, 0.1, 0.5))
     solve.start_vertices_anew()
