@@ -136,16 +136,15 @@ def hinge_axes(transforms: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
     return axes
 
 
-def still_joints(transforms: np.ndarray, hierarchy: JointHierarchy, turn: float | None = None) -> np.ndarray:
-    """(P,) bool: the bones that never turn farther from the mean against their parents than by ``turn``, in radians;
-    by default STILL_TURN, so little that the motion does not tell the joint.
+def still_joints(transforms: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
+    """(P,) bool: the bones that hardly ever turn against their parents, so that the motion does not tell the joint.
 
     transforms (F, P, 3, 4) of rotations.
     """
     linked, turns = _turns_from_mean(transforms, hierarchy)
     cosines = 0.5 * (np.trace(turns, axis1=-2, axis2=-1) - 1.0)
     still = np.zeros(len(hierarchy.parents), bool)
-    still[linked] = (cosines > np.cos(STILL_TURN if turn is None else turn)).all(axis=0)
+    still[linked] = (cosines > np.cos(STILL_TURN)).all(axis=0)
     return still
 
 

@@ -24,6 +24,7 @@ from ..strongest import strongest_bones, strongest_first
 from . import rigid
 from .bone_kinds import StiffBones
 from .bone_model import BoneModel, homogeneous
+from .joint_slips import held_parents, joint_slips
 from .moving_joints import MovingJoints, places_of
 from .near_weights import PoseLimits, squared_error, vertex_errors
 from .reduction import AnimationMatrix, Reduction, reduce_animation
@@ -32,7 +33,6 @@ from .smooth_solution import smooth_solution
 from .solver import checked_importance, measured
 from .sweeps import collect_equations, sweep_vertices, vertex_blocks
 from .transforms import NormalEquations, to_rows
-from .turning_bones import held_parents, joint_slips, turning_bones
 from .types import Decomposition, Settings
 from .vertex_step import VertexState, best_single_bones, improve_vertices, single_bones
 
@@ -71,13 +71,8 @@ def solve_posable(
     if not limits.broken(state).any():
         return free, hierarchy
     most = limits.dearer_error(squared_error(BoneModel(to_rows(motion)), state, matrix), state)
-    optimize, former = settings.optimize_rest_pose, None
     for number in range(_POSABLE_ROUNDS):
-        model = BoneModel(to_rows(motion))
-        if former is not None:
-            sweep_vertices(model, state, matrix, ignore, "Weights", optimize_rest_pose=optimize)
-        limits.keep(model, state, matrix, optimize, former, most)
-        former = state.copy()
+        limits.keep(BoneModel(to_rows(motion)), state, matrix, settings.optimize_rest_pose, most_error=most)
         motion = rigid.sweep(collect_equations(state, matrix, free.bone_count), motion)
         checkpoint(progress, 0.8 * (number + 1) / _POSABLE_ROUNDS, "Weights")
     limits.keep(BoneModel(to_rows(motion)), state, matrix, False, most_error=most)
@@ -97,19 +92,16 @@ def solve_jointed(
 ) -> tuple[Decomposition, JointHierarchy]:
     """Bones, weights and rest pose again, with the bones of ``free`` held together by the joints of ``hierarchy``.
 
-    free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions, and
-    the hierarchy that is returned has them, with slips of 0. A bone whose joint slips by more than the size of what
-    hangs from it, and not only slightly, becomes a root, such as one of vertices without weights, which stand still at
-    one place; without ``slip``, one that hardly turns joins its parent, see turning_bones. settings: those of
-    ``free``. On a symmetric body they mirror each other in the end. Weights stay within near_weights.PoseLimits. Bones
-    that are no vertex's strongest, and carry no such bone, are left out. slip: how far, as a share of the rest pose's
-    diagonal, a bone may leave its joint in the end; with more than 0, the joints are not held. importance (N,): as for
-    ``decompose``. All frames count alike, and so do large and small errors, whatever the emphasis. Raises BadSettings
-    (importances that are no such numbers), Cancelled.
+    free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions,
+    and the hierarchy that is returned has them, with slips of 0. A bone whose joint slips by more than the size of
+    what hangs from it, and not only slightly, becomes a root, such as one of vertices without weights, which stand
+    still at one place. settings: those of ``free``. On a symmetric body they mirror each other in the end. Weights
+    stay within near_weights.PoseLimits. Bones that are no vertex's strongest, and carry no such bone, are left out.
+    slip: how far, as a share of the rest pose's diagonal, a bone may leave its joint in the end; with more than 0,
+    the joints are not held. importance (N,): as for ``decompose``. All frames count alike, and so do large and
+    small errors, whatever the emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
     """
     hierarchy = replace(hierarchy, parents=held_parents(free, hierarchy))
-    if not slip:
-        free, hierarchy = turning_bones(free, hierarchy)
     matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
     lost = max(_REDUCTION * 1e-3 * free.e_rms, _LEAST_LOST)
     reduction = reduce_animation(matrix, lost, progress=span(progress, 0.0, 0.1))

@@ -11,10 +11,8 @@ from skinning_tools.core.animation import Animation
 from skinning_tools.core.binding.influence_rows import padded_influences
 from skinning_tools.core.decomposition import Settings, decompose
 from skinning_tools.core.decomposition.jointed import solve_jointed, solve_posable
-from skinning_tools.core.decomposition.turning_bones import joint_slips, turning_bones
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import Cancelled
-from skinning_tools.core.joint_hierarchy import JointHierarchy
 from skinning_tools.core.joint_search import find_joint_hierarchy
 from skinning_tools.core.strongest import strongest_bones
 from tests.core import skinned_shapes
@@ -263,37 +261,3 @@ def test_it_can_be_cancelled():
     animation = bending_bar(frames=5)
     with pytest.raises(Cancelled):
         solve_jointed(animation, *free_solve(animation, replace(SETTINGS, iterations=1)), SETTINGS, lambda *_: False)
-
-
-def test_a_bone_that_slides_without_turning_joins_its_parent(solved):
-    _, found, _ = solved
-    order = np.argsort([found.rest[strongest_bones(found.bones, found.weights) == bone, 0].mean() for bone in range(3)])
-    parents = np.full(3, -1)
-    parents[order[1:]] = order[:2]
-    joints = np.zeros((3, 3))
-    joints[order[1:], 0] = JOINTS
-    transforms = np.tile(np.eye(3, 4), (9, 3, 1, 1))
-    for frame, phase in enumerate(np.linspace(-1.0, 1.0, 9)):
-        turned = Rotation.from_rotvec([0.0, 0.0, 0.5 * phase]).as_matrix()
-        transforms[frame, order[1:]] = skinned_shapes.about(turned, joints[order[1]])
-        # Along the bar, which stretches.
-        transforms[frame, order[2], :, 3] += 0.4 * phase * turned[:, 0]
-    sliding = replace(found, transforms=transforms)
-    hierarchy = JointHierarchy(parents, joints, joint_slips(transforms, parents, joints))
-
-    left, tree = turning_bones(sliding, hierarchy)
-
-    kept = order[1] - (order[1] > order[2])
-    assert left.bone_count == 2
-    assert sorted(tree.parents) == [-1, 1 - kept]
-    np.testing.assert_allclose(tree.joints[kept], joints[order[1]])
-    np.testing.assert_allclose(left.weights.sum(axis=1), 1.0)
-    moved = np.where(found.bones != order[0], found.weights, 0.0).sum(axis=1)
-    np.testing.assert_allclose(np.where(left.bones == kept, left.weights, 0.0).sum(axis=1), moved)
-
-    # What turns is a part of the body, however its joint slips.
-    bent = transforms.copy()
-    for frame, phase in enumerate(np.linspace(-1.0, 1.0, 9)):
-        bent[frame, order[2], :, :3] @= Rotation.from_rotvec([0.0, 0.3 * phase, 0.0]).as_matrix()
-    bent_tree = replace(hierarchy, slips=joint_slips(bent, parents, joints))
-    assert turning_bones(replace(found, transforms=bent), bent_tree)[0].bone_count == 3
