@@ -8,7 +8,6 @@ of the roots, for given joints and weights: see jointed_bones. The joints for gi
 the frames alone. Weights and rest pose for given motion: as in any solve, within the limits of posing.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +49,7 @@ _FRESH_SWEEPS = 2
 _POSABLE_ROUNDS = 3
 # Rounds of bones that may leave their joints.
 _SLIPPING_ROUNDS = 8
+_STAGE = "Joints"
 
 
 @one_blas_thread()
@@ -95,7 +95,7 @@ def solve_jointed(
     free: rigid bones. Each bone but the roots only rotates about its joint; the joints find their best positions,
     and the hierarchy that is returned has them, with slips of 0. A bone whose joint slips by more than the size of
     what hangs from it, and not only slightly, becomes a root, such as one of vertices without weights, which stand
-    still at one place. settings: those of ``free``. On a symmetric body they mirror each other in the end. Weights
+    still at one place. settings: those of ``free``. On a symmetric body, joints mirror each other in the end. Weights
     stay within near_weights.PoseLimits. Bones that are no vertex's strongest, and carry no such bone, are left out.
     slip: how far, as a share of the rest pose's diagonal, a bone may leave its joint in the end; with more than 0,
     the joints are not held. importance (N,): as for ``decompose``. All frames count alike, and so do large and
@@ -108,17 +108,22 @@ def solve_jointed(
     kind, skeleton = StiffBones(matrix, reduction, scaled=False), MovingJoints(heads, hierarchy.parents)
     solve = _JointedSolve(kind, state, motion, skeleton, settings.optimize_rest_pose)
     plane, partners = (hierarchy.plane - matrix.means[0][0]) / matrix.radius, hierarchy.partners
-    rounds = -(-2 * settings.iterations // 5)
-    given = matrix, reduction, rounds, lambda: skeleton.mirror(partners, plane)
-    solve.improve_on_sample(*given, span(progress, 0.1, 0.5))
-    solve.start_vertices_anew()
+    rounds, sample = -(-2 * settings.iterations // 5), solve.on_sample(matrix, reduction)
+    sample.improve(rounds // 2, span(progress, 0.1, 0.26), limited=False)
+    skeleton.mirror(partners, plane)
+    sample.improve(rounds - rounds // 2, span(progress, 0.26, 0.42))
+    sample.move(_SWEEPS)
+    solve.motion = sample.motion
+    solve.fit_vertices(span(progress, 0.42, 0.46))
+    solve.start_vertices_anew(span(progress, 0.46, 0.5))
     for start in (0.5, 0.6):
         partners = solve.leave_idle_bones_out(partners, plane)
         solve.improve(_LAST_ROUNDS, span(progress, start, start + 0.1))
     partners = solve.leave_idle_bones_out(partners, plane)
     if settings.smoothness:
-        smoothing = matrix, animation.triangles, solve.motion, None, False, solve.state, settings.smoothness
-        solve.state = smooth_solution(*smoothing, span(progress, 0.7, 0.8))[1]
+        surface, part = animation.triangles, span(progress, 0.7, 0.8)
+        smooth = smooth_solution(matrix, surface, solve.motion, None, False, solve.state, settings.smoothness, part)
+        solve.state = smooth[1]
         solve.limit()
     solve.move(_LAST_SWEEPS)
     # The joints have moved.
@@ -146,7 +151,7 @@ def _begun(
 
 
 class _JointedSolve:
-    """Vertices, motion (F, P, 3, 4) and joints of a skeleton, improved in turn."""
+    """Vertices, motion (F, P, 3, 4) and joints of a skeleton, improved in turn, in solver units."""
 
     def __init__(
         self, kind: StiffBones, state: VertexState, motion: np.ndarray, skeleton: MovingJoints, optimize: bool
@@ -155,24 +160,17 @@ class _JointedSolve:
         self.kind, self.state, self.motion, self.skeleton = kind, state, motion, skeleton
         self._optimize = optimize
 
-    def improve_on_sample(
-        self, matrix: AnimationMatrix, reduction: Reduction, rounds: int, turn: Callable[[], None], progress: Progress
-    ) -> None:
-        """Motion and joints for some of the vertices, then weights for all; ``turn`` is called halfway, and from then
-        on weights stay within the limits of posing."""
+    def on_sample(self, matrix: AnimationMatrix, reduction: Reduction) -> "_JointedSolve":
+        """The same solve with some of the vertices only, on the same ``skeleton``, whose joints both move."""
         chosen, share = _sample(self.state, self.skeleton.count)
         kind, few = self.kind.on(matrix.of_vertices(chosen), reduction.of_vertices(chosen)), self.state.of(chosen)
         few.importance = share if few.importance is None else share * few.importance
-        self._alternate(kind, few, rounds // 2, False, span(progress, 0.0, 0.4))
-        turn()
-        self._alternate(kind, few, rounds - rounds // 2, True, span(progress, 0.4, 0.8))
-        self.motion = self.skeleton.moved(self._equations(kind, few), self.motion, _SWEEPS)
-        self._sweep(self.kind, self.state, span(progress, 0.8, 1.0))
+        return _JointedSolve(kind, few, self.motion, self.skeleton, self._optimize)
 
-    def start_vertices_anew(self) -> None:
-        """Weights from the best bone of each vertex on, where that comes closer than from the present ones, which are
-        those of free bones: their motion was another."""
-        model, state, source = self.kind.model(to_rows(self.motion)), self.state, self.kind.source
+    def start_vertices_anew(self, progress: Progress) -> None:
+        """Weights from the best bone of each vertex on, where that comes closer than the present ones: these go back to
+        free bones, which moved otherwise."""
+        model, state, source = self._model(), self.state, self.kind.source
         for part in vertex_blocks(len(state.points)):
             data, points = source.rows(part), state.points[part].copy()
             fresh = single_bones(points, best_single_bones(model, data, points), state.bones.shape[1])
@@ -180,6 +178,7 @@ class _JointedSolve:
                 errors = improve_vertices(model, data, fresh, slice(None), optimize_rest_pose=self._optimize)
             better = np.flatnonzero(errors < vertex_errors(model, state.of(part), data))
             state.put(part.start + better, fresh.of(better))
+            checkpoint(progress, part.stop / len(state.points), _STAGE)
 
     def leave_idle_bones_out(self, partners: np.ndarray | None, plane: float) -> np.ndarray | None:
         """Remove bones that are no vertex's strongest and carry no such bone; ``partners`` without them."""
@@ -193,67 +192,63 @@ class _JointedSolve:
         self.skeleton.mirror(partners, plane)
         return partners
 
-    def improve(self, rounds: int, progress: Progress) -> None:
-        """So many rounds over all vertices, whose weights stay within the limits of posing."""
-        self._alternate(self.kind, self.state, rounds, True, progress)
-
-    def move(self, sweeps: int) -> None:
-        """Better motion and joints for the present vertices."""
-        self.motion = self.skeleton.moved(self._equations(self.kind, self.state), self.motion, sweeps)
-
-    def slide(self, most: float, progress: Progress) -> None:
-        """Motion and vertices in turn, where bones may leave their joints by up to ``most``, in solver units."""
-        for number in range(_SLIPPING_ROUNDS):
-            self.motion = self.skeleton.slid(self._equations(self.kind, self.state), self.motion, most)
-            part = span(progress, number / _SLIPPING_ROUNDS, (number + 1) / _SLIPPING_ROUNDS)
-            self._fit_vertices(self.kind, self.state, part)
-        self.motion = self.skeleton.slid(self._equations(self.kind, self.state), self.motion, most)
-
-    def limit(self) -> None:
-        """Weights of all vertices within the limits of posing."""
-        self._limit(self.kind, self.state)
-
-    def _alternate(self, kind: StiffBones, state: VertexState, rounds: int, limited: bool, progress: Progress) -> None:
-        """Motion and joints, then ``state`` in place, and again.
+    def improve(self, rounds: int, progress: Progress, *, limited: bool = True) -> None:
+        """So many rounds: motion and joints, then vertices. limited: whether weights stay within the limits of posing.
 
         Vertices are fitted to the motion extrapolated along its last change, but not in the last round; where that does
-        not lower the error, they are fitted to the motion as it was. limited: weights stay within the limits of posing.
+        not lower the error, they are fitted to the motion as it was.
         """
         factor, lowest = _EXTRAPOLATION, np.inf
         before: np.ndarray | None = None
         former: VertexState | None = None
         for number in range(rounds):
-            equations, heads = self._equations(kind, state), self.skeleton.heads
+            equations, heads = self._equations(), self.skeleton.heads
             motion = self.skeleton.moved(equations, self.motion, _SWEEPS)
             error = equations.squared_error(to_rows(motion))
             if before is not None and former is not None and error > lowest:
-                state.put(slice(None), former)
+                self.state.put(slice(None), former)
                 self.skeleton.heads, self.motion, former = heads, before, None
                 factor *= 0.5
             else:
                 lowest, former, self.motion = error, None, motion
                 if before is not None and number < rounds - 1:
-                    former = state.copy()
+                    former = self.state.copy()
                     self.motion = self.skeleton.extrapolated(motion, motion - before, factor)
                 before = motion
             part = span(progress, number / rounds, (number + 1) / rounds)
-            (self._fit_vertices if limited else self._sweep)(kind, state, part)
+            (self._fit_limited if limited else self.fit_vertices)(part)
 
-    def _equations(self, kind: StiffBones, state: VertexState) -> NormalEquations:
-        return kind.of_source(collect_equations(state, kind.source, self.skeleton.count))
+    def move(self, sweeps: int) -> None:
+        """Better motion and joints for the present vertices."""
+        self.motion = self.skeleton.moved(self._equations(), self.motion, sweeps)
 
-    def _fit_vertices(self, kind: StiffBones, state: VertexState, progress: Progress) -> None:
-        former = state.copy()
-        self._sweep(kind, state, progress)
-        self._limit(kind, state, former)
+    def slide(self, most: float, progress: Progress) -> None:
+        """Motion and vertices in turn, where bones may leave their joints by up to ``most``."""
+        for number in range(_SLIPPING_ROUNDS):
+            self.motion = self.skeleton.slid(self._equations(), self.motion, most)
+            self._fit_limited(span(progress, number / _SLIPPING_ROUNDS, (number + 1) / _SLIPPING_ROUNDS))
+        self.motion = self.skeleton.slid(self._equations(), self.motion, most)
 
-    def _limit(self, kind: StiffBones, state: VertexState, former: VertexState | None = None) -> None:
+    def fit_vertices(self, progress: Progress) -> None:
+        """Better vertices for the present motion, in a sweep without limits."""
+        source, optimize = self.kind.source, self._optimize
+        sweep_vertices(self._model(), self.state, source, progress, _STAGE, optimize_rest_pose=optimize)
+
+    def limit(self, former: VertexState | None = None) -> None:
+        """Weights of all vertices within the limits of posing; ``former``: see PoseLimits.keep."""
         limits = PoseLimits(self.skeleton.parents, self.skeleton.heads, len(self.motion))
-        limits.keep(kind.model(to_rows(self.motion)), state, kind.source, self._optimize, former)
+        limits.keep(self._model(), self.state, self.kind.source, self._optimize, former)
 
-    def _sweep(self, kind: StiffBones, state: VertexState, progress: Progress) -> None:
-        model = kind.model(to_rows(self.motion))
-        sweep_vertices(model, state, kind.source, progress, "Joints", optimize_rest_pose=self._optimize)
+    def _fit_limited(self, progress: Progress) -> None:
+        former = self.state.copy()
+        self.fit_vertices(progress)
+        self.limit(former)
+
+    def _model(self) -> BoneModel:
+        return self.kind.model(to_rows(self.motion))
+
+    def _equations(self) -> NormalEquations:
+        return self.kind.of_source(collect_equations(self.state, self.kind.source, self.skeleton.count))
 
 
 def _sample(state: VertexState, bone_count: int) -> tuple[np.ndarray, np.ndarray]:
