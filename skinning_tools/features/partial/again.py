@@ -2,7 +2,7 @@
 """Solve Again: weights and keyframes for a skeleton whose bones the user has edited."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -59,35 +59,23 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     """Generator: solve for the weights and keyframes of a skeleton as it is now, by the AgainSettings ``given``;
     returns a PartialResult, yields (fraction, stage).
 
-    Bones, names, parents and joints stay; the groups that the conversion made for bones that are gone are removed.
-    Deforming bones are rigid, and turn about their joints where ``_held`` says so. Residual shapes of the conversion
-    are solved, too. Raises SkinningError, and then changes nothing.
+    Bones, names and parents stay, and so do joints but for those that the user has left undecided; the groups that the
+    conversion made for bones that are gone are removed. Deforming bones are rigid, and turn about their joints where
+    the Skeleton holds them. Residual shapes of the conversion are solved, too. Raises SkinningError, and then changes
+    nothing.
     """
     begin, settings = time.perf_counter(), AgainSettings(**given)
-    parts = parts_of(context, active, settings.armature, settings.target, weighted=False)
-    result = conversion_of(parts)
-    check_target(parts)
-    names = deforming_bones(parts.armature)
-    check_keyable(parts.armature, names, but=limit_of)
-    before = read_bone_weights(parts.mesh, parts.armature)
-    _check_weights(parts, before)
-    shapes = residual_names(parts.mesh) if result is not None else ()
-    reading = yield from read_parts(context, parts, settings, names, before, (OFFSET, *shapes))
-    holding = holds_joints(result)
-    rotation_only = settings.rotation_only or holding
-    skeleton = Skeleton.of(parts.armature, names, rotation_only=rotation_only, find_joints=settings.find_joints)
-    problem = joint_problem(parts, reading, names, {}, skeleton.held)
-    solving = background.run_in_worker(_work(parts, reading, problem, skeleton, settings, len(shapes)))
+    edited: _Edited = yield from _read(context, active, settings)
+    parts, result, reading, before, shapes = edited.parts, edited.result, edited.reading, edited.before, edited.shapes
+    names, numbers = edited.skeleton.names, reading.animation.frame_numbers
+    solving = background.run_in_worker(_work(edited, settings))
     solution: _Solution = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
-    heads = transform_points(solution.heads, reading.motion.to_armature[0])
-    placed = {name: Vector(head) for name, head, moves in zip(names, heads, skeleton.movable, strict=True) if moves}
-    place = partial(place_heads, context, heads=placed) if placed else None
-    numbers = reading.animation.frame_numbers
+    place = _placing(context, edited, solution)
     gone, known = left_behind(parts, result), known_error(result, parts, reading.animation, settings.frame_step)
     times = actions.key_times(context.scene, numbers)
     with armature_copy(parts.armature, place) as copy, ExitStack() as undo:
         poses = in_armature_space(solution.transforms, reading.motion, copy, names)
-        wanted = WantedPoses(names, poses, problem.held[: len(names)], {}, False)
+        wanted = WantedPoses(names, poses, edited.problem.held[: len(names)], {}, False)
         action, made = new_action(copy, parts.armature, wanted, reading.motion, times, None, "solved")
         undo.callback(remove_action, action)
         limited = remove_limits(copy)
@@ -106,8 +94,8 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                 write_bone_weights(parts.mesh, before, solution.bones, solution.weights)
                 remove_groups(parts.mesh, gone)
                 forget_figures(parts.mesh)
-                notes = [*reading.notes, *target_notes(parts, reading)]
-                notes += [*attach(parts, reading.chosen.taught), *_other_meshes(parts)]
+                attached = attach(parts, reading.chosen.taught)
+                notes = _notes(edited, solution, attached)
                 if shapes:
                     play_residual_keys(parts.mesh, probe, shapes)
                 # At the end, as limits, locks and joints are not put back.
@@ -117,24 +105,46 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                     place(parts.armature)
                 if settings.find_joints:
                     note_joints(parts.armature, names)
-                lock_locations(parts.armature, dict(zip(names, skeleton.held, strict=True)))
+                lock_locations(parts.armature, dict(zip(names, edited.skeleton.held, strict=True)))
         undo.pop_all()
-    notes += size_notes(parts, reading, solution.bones, solution.weights)
-    follow = np.bincount(solution.bones[solution.weights > 0], minlength=len(names))
-    notes += [*skeleton.notes(follow, solution.new), *shorter_notes(result, numbers)]
     if result is not None:
         update_record(result, parts, meter, reading.animation, settings.frame_step, names)
     parts.mesh.data.update()
-    if shapes:
-        notes.append(f"{counted(len(shapes), 'residual shape')} solved again")
     done = f"weights and motion of {counted(len(names), 'bone')} over {counted(len(numbers), 'frame')}"
     done = f'{done} in the action "{action.name}"'
-    ways = [
-        *skeleton.ways_to_less_error(),
-        *(["solve without Rotation Only"] if settings.rotation_only and not holding else []),
-        *(["subdivide bones where Show Error is red"] if gone else []),
-    ]
-    return finished(parts, "Again", done, reading, known, meter, begin, notes, ways)
+    return finished(parts, "Again", done, reading, known, meter, begin, notes, _ways(edited, settings, gone))
+
+
+@dataclass(frozen=True, eq=False)
+class _Edited:
+    """A skeleton as its user has edited it, and all that was read with it. result: the conversion that made it, if any;
+    before: the present weights; shapes: the names of its residual shape keys."""
+
+    parts: Parts
+    result: Result | None
+    skeleton: Skeleton
+    before: BoneWeights
+    shapes: tuple[str, ...]
+    reading: Reading
+    problem: JointProblem
+
+
+def _read(
+    context: bpy.types.Context, active: bpy.types.Object | None, settings: AgainSettings
+) -> background.Steps[_Edited]:
+    parts = parts_of(context, active, settings.armature, settings.target, weighted=False)
+    result = conversion_of(parts)
+    check_target(parts)
+    names = deforming_bones(parts.armature)
+    check_keyable(parts.armature, names, but=limit_of)
+    before = read_bone_weights(parts.mesh, parts.armature)
+    _check_weights(parts, before)
+    shapes = residual_names(parts.mesh) if result is not None else ()
+    reading = yield from read_parts(context, parts, settings, names, before, (OFFSET, *shapes))
+    rotation_only = settings.rotation_only or holds_joints(result)
+    skeleton = Skeleton.of(parts.armature, names, rotation_only=rotation_only, find_joints=settings.find_joints)
+    problem = joint_problem(parts, reading, names, {}, skeleton.held)
+    return _Edited(parts, result, skeleton, before, shapes, reading, problem)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,27 +161,20 @@ class _Solution:
     shapes: "tuple[ResidualShapes, np.ndarray | None] | None"
 
 
-def _work(
-    parts: Parts,
-    reading: Reading,
-    problem: JointProblem,
-    skeleton: Skeleton,
-    settings: AgainSettings,
-    shape_count: int,
-) -> Callable[[Progress], _Solution]:
+def _work(edited: _Edited, settings: AgainSettings) -> Callable[[Progress], _Solution]:
     """The solve, for a worker: what it needs of the scene is read now."""
     from ...core.decomposition.again import first_weights, solve_again
     from ...core.decomposition.partial import Given
     from ...core.decomposition.residual import fit_residual_shapes
 
-    names = skeleton.names
+    parts, reading, problem, names = edited.parts, edited.reading, edited.problem, edited.skeleton.names
     rest, edges = rest_positions(parts.mesh.data), mesh_edges(parts.mesh.data)
     ends = _ends(parts, reading.motion.to_armature[0], names)
     # The bones start from what they do now, if the joints allow it: so that the solve makes nothing worse.
     given = problem.given.copy()
     given[:, ~problem.fixed] = reading.motion.matrices
     parents, (bones, weights) = named_parents(parts.armature, names), read_weights(parts.mesh, names)
-    count = min(shape_count, len(reading.animation.frames))
+    count = min(len(edited.shapes), len(reading.animation.frames))
 
     def solve(progress: Progress) -> _Solution:
         start = first_weights(rest, edges, bones, weights, ends, parents)
@@ -187,7 +190,7 @@ def _work(
             fixed=problem.fixed,
             smoothness=settings.smoothness,
             edges=edges,
-            movable=skeleton.movable,
+            movable=edited.skeleton.movable,
         )
         skin = rest, found[1], found[2], found[0]
         frames, part = reading.animation.frames, span(progress, 0.8, 1.0)
@@ -216,6 +219,38 @@ def _put_shapes(
     made = assign_residual_action([probe], action, f"{action.name}_shapes")
     key_residual_values(probe, names[:count], residual.values, times)
     return made
+
+
+def _placing(
+    context: bpy.types.Context, edited: _Edited, solution: _Solution
+) -> Callable[[bpy.types.Object], None] | None:
+    """Moves the heads of an armature's bones to the joints that were found; None if there are none."""
+    skeleton, heads = edited.skeleton, transform_points(solution.heads, edited.reading.motion.to_armature[0])
+    moved = zip(skeleton.names, heads, skeleton.movable, strict=True)
+    placed = {name: Vector(head) for name, head, moves in moved if moves}
+    return partial(place_heads, context, heads=placed) if placed else None
+
+
+def _notes(edited: _Edited, solution: _Solution, attached: Sequence[str]) -> list[str]:
+    """Notes for the user. attached: those of ``attach``."""
+    parts, reading, skeleton = edited.parts, edited.reading, edited.skeleton
+    follow = np.bincount(solution.bones[solution.weights > 0], minlength=len(skeleton.names))
+    notes = [*reading.notes, *target_notes(parts, reading), *attached, *_other_meshes(parts)]
+    notes += [*size_notes(parts, reading, solution.bones, solution.weights), *skeleton.notes(follow, solution.new)]
+    notes += shorter_notes(edited.result, reading.animation.frame_numbers)
+    if edited.shapes:
+        notes.append(f"{counted(len(edited.shapes), 'residual shape')} solved again")
+    return notes
+
+
+def _ways(edited: _Edited, settings: AgainSettings, gone: Sequence[str]) -> list[str]:
+    """What may make the error smaller. gone: the groups of deleted bones."""
+    ways = edited.skeleton.ways_to_less_error()
+    if settings.rotation_only and not holds_joints(edited.result):
+        ways.append("solve without Rotation Only")
+    if gone:
+        ways.append("subdivide bones where Show Error is red")
+    return ways
 
 
 def _other_meshes(parts: Parts) -> list[str]:
