@@ -164,7 +164,12 @@ def key_times(scene: bpy.types.Scene, frame_numbers: np.ndarray) -> np.ndarray:
 
     Blender then evaluates all curves at the stretched time, but counts frames in the scene's time.
     """
-    return frame_numbers * (scene.render.frame_map_old / scene.render.frame_map_new)
+    return frame_numbers * time_stretch(scene)
+
+
+def time_stretch(scene: bpy.types.Scene) -> float:
+    """How far a frame of the scene moves on a curve: 1 unless the scene stretches time."""
+    return float(scene.render.frame_map_old / scene.render.frame_map_new)
 
 
 def write_channels(

@@ -161,7 +161,7 @@ def _whole(scene: bpy.types.Scene, clip: Clip, names: Sequence[str]) -> Clip:
     """The clip with the scene's frames of all its keys, also those beyond its manual frame range; if the bones
     ``names`` go on beyond them, with all frames of the scene."""
     ends = [end for container in containers_of(clip) for curve in container.fcurves for end in curve.range()]
-    frames = np.array([clip.numbers[0], clip.numbers[-1], *ends]) / actions.key_times(scene, np.ones(1))
+    frames = np.array([clip.numbers[0], clip.numbers[-1], *ends]) / actions.time_stretch(scene)
     if is_endless(clip, names):
         frames = np.append(frames, [scene.frame_start, scene.frame_end])
     return replace(clip, numbers=range(math.floor(frames.min()), math.ceil(frames.max()) + 1))

@@ -42,14 +42,11 @@ def _range_notes(context: bpy.types.Context, armature: bpy.types.Object, numbers
     ranges = np.array([curve.range() for curve in actions.existing_curves(armature)])
     if not len(ranges) or not len(numbers):
         return []
-    start, end = ranges[:, 0].min() / _stretch(context), ranges[:, 1].max() / _stretch(context)
+    stretch = actions.time_stretch(context.scene)
+    start, end = ranges[:, 0].min() / stretch, ranges[:, 1].max() / stretch
     if start <= numbers[0] + 0.5 and end >= numbers[-1] - 0.5:
         return []
     return [f'the action "{armature.animation_data.action.name}" has keys from frame {start:g} to {end:g} only']
-
-
-def _stretch(context: bpy.types.Context) -> float:
-    return float(actions.key_times(context.scene, np.ones(1))[0])
 
 
 def besides_notes(parts: Parts, solved: Collection[str] = ()) -> list[str]:
