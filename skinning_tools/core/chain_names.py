@@ -17,7 +17,8 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
 
     places (P, 3): the middle of what each bone moves. Each chain is of bones that continue each other, up to where
     several bones that are about as large hang from its end, unless one of these alone bears limbs, or a limb from a
-    bone that only its side has. The largest tree begins with the trunk; other chains in the middle are called so.
+    bone that only its side has. The largest tree begins with the trunk, unless another tree is its mirror image; other
+    chains in the middle are called so.
     Chains in pairs and chains of several bones are limbs, all others parts. On a symmetric body, limbs that mirror each
     other have one number and .L or .R, left being where x is larger. On a posed one, nothing tells which is the left
     one: their numbers follow each other. Chains with more bones below their first bone have lower numbers; so do bones
@@ -29,7 +30,7 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
     for first, chain in chains.items():
         partner = int(partners[first])
         paired = partner in chains and partner != first
-        if not stems:
+        if not stems and not paired:
             stems[first] = TRUNK
         elif first not in stems:
             kind = MIDDLE if partner == first else LIMB if paired or len(chain) > 1 else PART
@@ -70,7 +71,7 @@ def _continued(hierarchy: JointHierarchy) -> np.ndarray:
     bearing = _bearing(hierarchy)
     for bone in np.flatnonzero(heirs >= 0):
         heir = heirs[bone]
-        others = np.flatnonzero(hierarchy.parents == bone)
+        others = np.flatnonzero(parents == bone)
         rival = max((counts[other] for other in others if other != heir), default=0)
         apart = middle[bone] != middle[heir] or (alone[bone] and not alone[heir])
         # Limbs hang from a trunk, which goes on however large they are.

@@ -123,6 +123,13 @@ def test_the_trunk_goes_on_to_the_arms_though_each_leg_has_nearly_as_many_bones(
     assert {name.split(".")[0] for name in names[3:]} == {"limb_1", "limb_2", "limb_3", "limb_4"}
 
 
+def test_of_two_trees_that_mirror_each_other_none_is_the_trunk():
+    joints = np.array([[-1.0, 0, 0], [-2, 0, 0], [1, 0, 0], [2, 0, 0], [0, 0, 0]])
+    parents, partners = np.array([-1, 0, -1, 2, -1], np.int32), np.array([2, 3, 0, 1, 4])
+    names = chain_names(JointHierarchy(parents, joints, np.zeros(5), partners), joints)
+    assert names == ("limb_1.R.001", "limb_1.R.002", "limb_1.L.001", "limb_1.L.002", "middle_1")
+
+
 def posed(turns):
     """The body with both arms turned about their shoulders, as ``turns`` of two vectors say, and leaning as a whole."""
     rest, bones, weights = body()
