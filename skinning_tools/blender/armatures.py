@@ -152,8 +152,8 @@ def _adopt(bone: bpy.types.EditBone, child: bpy.types.EditBone) -> None:
 
 def place_heads(context: bpy.types.Context, armature: bpy.types.Object, heads: Mapping[str, Vector]) -> None:
     """Move the heads of bones, and the tails of the parents that they are connected to, in the armature's space. Rolls
-    stay as near as they can. A bone whose head comes to its tail is turned around; one that would leave no length of
-    its parent is no longer connected to that."""
+    stay as near as they can. A bone whose head comes to its tail is turned around; one whose parent would be left
+    without length is disconnected from it."""
     with bones_edited(context, armature) as edit_bones:
         for name, head in heads.items():
             bone = edit_bones[name]

@@ -58,24 +58,24 @@ def undecided_joints(armature: bpy.types.Object, names: Sequence[str]) -> np.nda
             continue
         while above >= 0 and notes[above] is None:
             above = int(parents[above])
-        carrier = notes[above]
-        same = (carrier.name if above >= 0 and carrier is not None else "") == note.parent
+        carrier = notes[above] if above >= 0 else None
+        same = (carrier.name if carrier is not None else "") == note.parent
         moved = np.linalg.norm(np.subtract(bone.head_local, note.head))
         found[index] = not same and moved <= _SAME_PLACE * bone.length
     return found
 
 
 def abandoned_joints(armature: bpy.types.Object, names: Sequence[str]) -> np.ndarray:
-    """(P,) bool: the bones ``names`` that another has carried, together with others, and that none carries now. A bone
-    that was alone in this is the new root."""
+    """(P,) bool: the bones ``names`` that none carries now, where one has carried several of them. If it has carried
+    only one, that is the new root."""
     notes, free = _own_notes(armature, names), named_parents(armature, names) < 0
-    former = [note.parent if note is not None and alone else "" for note, alone in zip(notes, free, strict=True)]
+    former = [note.parent if note is not None and loose else "" for note, loose in zip(notes, free, strict=True)]
     return np.array([name != "" and former.count(name) > 1 for name in former], dtype=bool)
 
 
 def _own_notes(armature: bpy.types.Object, names: Sequence[str]) -> list[_Joint | None]:
-    """What each bone notes of its joint; None for a duplicate, which has the note of its original: that has the noted
-    name, or else, renamed, comes first."""
+    """What each bone notes of its joint; None for a duplicate, which has its original's note. The original is the bone
+    of the noted name, or the first with that note if all have other names."""
     notes = [read_record(armature.pose.bones[name], _JOINT, _Joint) for name in names]
     owners: dict[str, str] = {}
     for name, note in zip(names, notes, strict=True):

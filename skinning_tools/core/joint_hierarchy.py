@@ -27,8 +27,8 @@ class JointHierarchy:
     carry the joint, root mean square over the frames, in units of the rest pose; 0 without a parent.
     partners (P,) int: where the body is symmetric in x at rest, the bone that mirrors each bone, itself in the middle,
     −1 where there is none; None where it is not symmetric. plane: the x of the mirror plane. held: whether the bones
-    have been solved to only rotate about their joints. posed: the body is not symmetric at rest, where
-    nothing is in a mirror plane, and the partners are those that its skeleton tells, without the bones below limbs.
+    have been solved to only rotate about their joints. posed: the body is not symmetric at rest, so that nothing is in
+    a mirror plane; the partners are then the first bones of limbs that its skeleton tells, and what is in the middle.
     """
 
     parents: np.ndarray

@@ -69,7 +69,8 @@ class _Search:
         self.parents, self.joints = hierarchy.parents, hierarchy.joints
         self.partners = np.full(len(self.parents), -1)
         self._skins = [rest[each] for each in members(strongest, len(self.parents))]
-        self._lengths = np.array([self._distances(bone, self._skins[bone]).max(initial=0.0) for bone in self._all()])
+        reaches = [self._distances(bone, skin).max(initial=0.0) for bone, skin in enumerate(self._skins)]
+        self._lengths = np.array(reaches)
         for bone in reversed(parents_first(self.parents)):
             below = self._below(bone)
             ways = self._distances(bone, self.joints[below]) + self._lengths[below]
@@ -123,6 +124,3 @@ class _Search:
 
     def _below(self, bone: int) -> np.ndarray:
         return np.flatnonzero(self.parents == bone)
-
-    def _all(self) -> range:
-        return range(len(self.parents))
