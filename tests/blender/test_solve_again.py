@@ -195,7 +195,7 @@ def test_solve_again_tells_why_bones_have_lost_their_joints():
     root.use_deform = False
     rig.pose.bones[name].scale = (2, 2, 2)
     warning = drain(again.solve_again(bpy.context, jointed, find_joints=False)).record.warning
-    assert f"turn on Deform of {name}, or parent {connected} to bones that deform, as what does not ({name})" in warning
+    assert f"turn on Deform of {name}, or parent {connected} to bones that deform, as others ({name})" in warning
     edited(rig, lambda bones: bones.remove(bones[name]))
     notes = drain(again.solve_again(bpy.context, jointed)).notes
     alone = "2 bones moving freely, as the bone that carried them is gone or does not deform: "

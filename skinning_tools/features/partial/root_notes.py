@@ -33,7 +33,8 @@ def endless_notes(clips: Sequence[Clip]) -> list[str]:
 
 
 def mixed_notes(armature: bpy.types.Object, names: Collection[str]) -> list[str]:
-    """A note on NLA strips that are mixed with others where they move the bones ``names``, as they are before."""
+    """A note on NLA strips that are mixed with others where they move the bones ``names``, which have not been reversed
+    yet."""
     strips = [(strip, clip_of(armature, strip.action, slot=actions.strip_slot(strip))) for strip in _playing(armature)]
     moving = [(strip, clip.bones & set(names)) for strip, clip in strips if clip is not None]
     active = any(actions.bone_of(curve.data_path) in names for curve in actions.existing_curves(armature))
@@ -45,7 +46,7 @@ def mixed_notes(armature: bpy.types.Object, names: Collection[str]) -> list[str]
         return []
     return [
         f"NLA strips that are mixed with others may move otherwise: {listed(found)}. If they do, undo, and bake them "
-        "into one action before (Pose > Animation > Bake Action, with Visual Keying)"
+        "into one action first (Pose > Animation > Bake Action, with Visual Keying)"
     ]
 
 
@@ -53,7 +54,7 @@ def reference_notes(armature: bpy.types.Object, names: Sequence[str]) -> list[st
     """A note on what refers to the bones ``names``, which have other axes."""
     found = find_references(armature, names)
     owners = [bone or ob.name for ob, bone, _ in found.constraints] + [block.name for block, _ in found.drivers]
-    told = listed(sorted({*owners}))
+    told = listed(sorted(set(owners)))
     return [f"constraints or drivers that refer to the reversed bones may move otherwise: {told}"] if owners else []
 
 

@@ -77,8 +77,8 @@ class Skeleton:
         if taken:
             carriers = listed(list(dict.fromkeys(taken.values())))
             ways.append(
-                f"parent {listed(list(taken))} to bones that deform, as what does not ({carriers}) takes the joints "
-                "along by its own keys and pose"
+                f"parent {listed(list(taken))} to bones that deform, as others ({carriers}) take the joints along "
+                "by their own keys and pose"
             )
         return ways
 
