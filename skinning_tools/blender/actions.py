@@ -247,25 +247,36 @@ def hold_curve(
 
 
 def strip_curves(animation: bpy.types.AnimData) -> list:
-    """The curves of the NLA strips of ``animation`` that are played; none if it plays no NLA."""
+    """The curves of the ``playing_strips``."""
+    containers = [container for strip in playing_strips(animation) for container in strip_containers(strip)]
+    return [curve for container in containers for curve in container.fcurves]
+
+
+def playing_strips(animation: bpy.types.AnimData) -> list[bpy.types.NlaStrip]:
+    """The NLA strips of ``animation`` whose actions are played, in groups of strips, too; none if it plays no NLA."""
     if not animation.use_nla:
         return []
     tracks = [track for track in animation.nla_tracks if not track.mute]
     solo = [track for track in tracks if track.is_solo]
-    strips = [strip for track in solo or tracks for strip in track.strips if not strip.mute]
-    return [curve for strip in strips for container in strip_containers(strip) for curve in container.fcurves]
+    return _action_strips(solo or tracks, lambda strip: not strip.mute)
 
 
 def own_strips(owner: bpy.types.ID) -> list[bpy.types.NlaStrip]:
     """The NLA strips of ``owner`` that play an action, in groups of strips, too; not those of a library's tracks."""
     tracks = owner.animation_data.nla_tracks if owner.animation_data is not None else ()
-    waiting = [strip for track in tracks if not track.is_override_data for strip in track.strips]
-    found = []
+    return _action_strips([track for track in tracks if not track.is_override_data], lambda strip: True)
+
+
+def _action_strips(
+    tracks: Iterable[bpy.types.NlaTrack], counts: Callable[[bpy.types.NlaStrip], bool]
+) -> list[bpy.types.NlaStrip]:
+    """The strips of an action that ``counts``, in groups that count, too."""
+    waiting, found = [strip for track in tracks for strip in track.strips], []
     while waiting:
         strip = waiting.pop(0)
-        waiting += strip.strips
-        if strip.action is not None:
-            found.append(strip)
+        if counts(strip):
+            waiting += strip.strips
+            found += [strip] if strip.action is not None else []
     return found
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from skinning_tools.blender.actions import existing_curves
 from skinning_tools.blender.background import drain
-from skinning_tools.features.partial import again, new_root
+from skinning_tools.features.partial import again, new_root, root_notes
 from tests.blender import moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, bending_bar, convert, size_of
 from tests.blender.partial_scenes import select
@@ -130,6 +130,9 @@ def test_make_root_bakes_motion_without_an_end_and_tells_of_mixed_strips():
     assert not drain(new_root.make_root(bpy.context, rig, bone=way[1])).notes
     np.testing.assert_allclose(scenes.played(jointed, FRAMES), shape, atol=1e-5 * size_of(jointed))
     layer.blend_type, rig.data.bones[aside.name].bbone_segments = "COMBINE", 2
+    animation.nla_tracks[0].is_solo = True
+    assert not root_notes.mixed_notes(rig, [aside.name]), "it does not play"
+    animation.nla_tracks[0].is_solo = False
     told = "NLA strips that are mixed with others may move otherwise: Wave. If they do, undo"
     found = drain(new_root.make_root(bpy.context, rig, bone=aside.name)).notes
     assert found[1].startswith(told)

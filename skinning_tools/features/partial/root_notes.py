@@ -35,8 +35,10 @@ def endless_notes(clips: Sequence[Clip]) -> list[str]:
 def mixed_notes(armature: bpy.types.Object, names: Collection[str]) -> list[str]:
     """A note on NLA strips that are mixed with others where they move the bones ``names``, which have not been reversed
     yet."""
-    strips = [(strip, clip_of(armature, strip.action, slot=actions.strip_slot(strip))) for strip in _playing(armature)]
-    moving = [(strip, clip.bones & set(names)) for strip, clip in strips if clip is not None]
+    animation = armature.animation_data
+    strips = actions.playing_strips(animation) if animation is not None else []
+    clips = [clip_of(armature, strip.action, slot=actions.strip_slot(strip)) for strip in strips]
+    moving = [(strip, clip.bones & set(names)) for strip, clip in zip(strips, clips, strict=True) if clip is not None]
     active = any(actions.bone_of(curve.data_path) in names for curve in actions.existing_curves(armature))
     several = sum(bool(bones) for _, bones in moving) + active > 1
     found = [
@@ -63,14 +65,6 @@ def bendy_notes(armature: bpy.types.Object, names: Sequence[str]) -> list[str]:
     bones = [armature.data.bones[name] for name in names]
     near = {bone.name for each in bones for bone in (each, *each.children) if bone.bbone_segments > 1}
     return [f"bendy bones may bend otherwise: {listed(sorted(near))}"] if near else []
-
-
-def _playing(armature: bpy.types.Object) -> list[bpy.types.NlaStrip]:
-    animation = armature.animation_data
-    if animation is None or not animation.use_nla:
-        return []
-    muted = [strip for track in animation.nla_tracks if track.mute for strip in track.strips]
-    return [strip for strip in actions.own_strips(armature) if not strip.mute and strip not in muted]
 
 
 def _blends(strip: bpy.types.NlaStrip) -> bool:
