@@ -174,7 +174,7 @@ class _PosableWeights:
         earlier = tidy_influences(former[0][self._free], former[1][self._free], width)
         before = VertexState(points, *padded_influences(*earlier, width))
         model = BoneModel(to_rows(self._matrix.from_object_space(self._rest, transforms)[1]))
-        limits.keep(model, state, self._matrix, False, before)
+        limits.keep(model, state, self._matrix, optimize_rest_pose=False, former=before)
         bones, weights = bones.copy(), weights.copy()
         bones[self._free], weights[self._free] = state.bones, state.weights
         return bones, weights

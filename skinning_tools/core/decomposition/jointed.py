@@ -72,10 +72,11 @@ def solve_posable(
         return free, hierarchy
     most = limits.dearer_error(squared_error(BoneModel(to_rows(motion)), state, matrix), state)
     for number in range(_POSABLE_ROUNDS):
-        limits.keep(BoneModel(to_rows(motion)), state, matrix, settings.optimize_rest_pose, most_error=most)
+        model, optimize = BoneModel(to_rows(motion)), settings.optimize_rest_pose
+        limits.keep(model, state, matrix, optimize_rest_pose=optimize, most_error=most)
         motion = rigid.sweep(collect_equations(state, matrix, free.bone_count), motion)
         checkpoint(progress, 0.8 * (number + 1) / _POSABLE_ROUNDS, "Weights")
-    limits.keep(BoneModel(to_rows(motion)), state, matrix, False, most_error=most)
+    limits.keep(BoneModel(to_rows(motion)), state, matrix, optimize_rest_pose=False, most_error=most)
     result = _finished(animation, matrix, free, state, motion, settings, span(progress, 0.8, 1.0))
     return result, replace(hierarchy, slips=joint_slips(result.transforms, hierarchy.parents, hierarchy.joints))
 
@@ -237,7 +238,8 @@ class _JointedSolve:
     def limit(self, former: VertexState | None = None) -> None:
         """Weights of all vertices within the limits of posing; ``former``: see PoseLimits.keep."""
         limits = PoseLimits(self.skeleton.parents, self.skeleton.heads, len(self.motion))
-        limits.keep(self._model(), self.state, self.kind.source, self._optimize, former)
+        source, optimize = self.kind.source, self._optimize
+        limits.keep(self._model(), self.state, source, optimize_rest_pose=optimize, former=former)
 
     def _fit_limited(self, progress: Progress) -> None:
         former = self.state.copy()

@@ -80,6 +80,7 @@ class PoseLimits:
         model: BoneModel,
         state: VertexState,
         source: Rows,
+        *,
         optimize_rest_pose: bool,
         former: VertexState | None = None,
         most_error: float | None = None,
