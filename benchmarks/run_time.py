@@ -11,6 +11,7 @@ import json
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,8 @@ VARIANTS = (
     {"bone_count": 30, "target_error": 2.0},
     {"bone_count": 30, "bone_kind": "RIGID"},
     {"bone_count": 30, "max_influences": 8},
+    {"bone_count": 30, "bone_kind": "RIGID", "joint_hierarchy": True},
+    {"bone_count": 30, "bone_kind": "RIGID", "joint_hierarchy": True, "rotation_only": True},
 )
 
 
@@ -93,10 +96,10 @@ def show(tables: Tables, runs: list[dict]) -> None:
     )
     ratios = []
     for run in runs:
-        settings = Settings(**{name: value for name, value in run["variant"].items() if name != "key_tolerance"})
+        settings = Settings(**run["settings"])
         total = sum(run["seconds"].values())
         ratios.append(sum(stage_seconds(Work(settings=settings, **run["work"])).values()) / total)
-        other = ", ".join(f"{key} {value:g}" for key, value in run["variant"].items() if key in OTHERS) or "–"
+        other = ", ".join(f"{key} {value:g}" for key, value in run["variant"].items() if key not in SHOWN) or "–"
         cells = str(settings.bone_count), settings.bone_kind.lower(), other, f"{total:.1f}"
         tables.row(run["name"], *cells, f"{ratios[-1]:.2f}")
     logs = np.abs(np.log(ratios))
@@ -106,7 +109,8 @@ def show(tables: Tables, runs: list[dict]) -> None:
     )
 
 
-OTHERS = ("iterations", "residual_shapes", "smoothness", "key_tolerance", "target_error", "max_influences")
+# In columns of their own.
+SHOWN = ("bone_count", "bone_kind")
 
 
 # This runs in a process of its own.
@@ -134,10 +138,11 @@ def convert(name: str, variant: dict) -> dict:
             seconds[stage] += now - before
             before, stage = now, STAGES[text.split()[0].rstrip(":")]
         seconds[stage] += time.process_time() - before
-    counts = ("frame_count", "vertex_count", "simulated", "key_tolerance")
+    counts = ("frame_count", "vertex_count", "simulated", "key_tolerance", "jointed")
     return {
         "name": name,
         "variant": variant,
+        "settings": asdict(settings.for_solver()),
         "work": {count: getattr(work, count) for count in counts},
         "seconds": {each: value for each, value in seconds.items() if value},
         "wall": time.perf_counter() - begin,

@@ -24,13 +24,15 @@ _pace: dict[str, float] = {}
 @dataclass(frozen=True)
 class Work:
     """What a conversion has to do. simulated: vertices times frames that cloth or a soft body moves. settings:
-    core.decomposition.Settings, or what has its attributes."""
+    core.decomposition.Settings, or what has its attributes. jointed: whether the bones are solved again with joints
+    that hold them."""
 
     frame_count: int
     vertex_count: int
     settings: "Settings"
     simulated: int = 0
     key_tolerance: float = 0.0
+    jointed: bool = False
 
 
 def stage_seconds(work: Work) -> dict[str, float]:
@@ -38,7 +40,7 @@ def stage_seconds(work: Work) -> dict[str, float]:
     frames, vertices, wanted = work.frame_count, work.vertex_count, work.settings
     bones, positions = wanted.bone_count, frames * vertices
     effort = effort_of(vertices, wanted)
-    solve = 4.3e-10 * positions * min(3 * frames, LARGEST_GRAM)
+    solve = 5.0e-10 * positions * min(3 * frames, LARGEST_GRAM)
     swept = effort.vertices(vertices) + effort.searched(vertices)
     if wanted.emphasis:
         # Sweeps over all vertices, and measuring between them.
@@ -46,25 +48,30 @@ def stage_seconds(work: Work) -> dict[str, float]:
     if wanted.surface:
         swept += 20 * vertices
         # The errors' copies; and the normals, in as many frames of any animation.
-        solve += 4.2e-6 * positions + 1.2e-4 * vertices
-    solve += swept * (0.9e-7 * bones + 1.2e-7 * min(wanted.max_influences, bones) ** 3)
+        solve += 3.0e-6 * positions + 1.2e-4 * vertices
+    solve += swept * (1.3e-6 + 1.7e-7 * bones + 6.5e-8 * min(wanted.max_influences, bones) ** 3)
     if wanted.bone_kind != "AFFINE":
         turns = effort.sweeps + effort.sample_sweeps + effort.moves * SWEEPS_OF_MOVE
-        solve += 1.7e-5 * turns * bones * frames
+        solve += 4.0e-6 * turns * bones * frames
     if wanted.prune:
-        # Several rounds on a sample, and sweeps over all vertices with fewer bones.
-        solve *= 1.5
+        # Several rounds on a sample, sweeps over all vertices with fewer bones, and weights for posing.
+        solve *= 2.5
+    if work.jointed:
+        solve *= 1.4
     if wanted.residual_shapes:
-        solve += 5.4e-6 * positions
+        solve += 2.2e-6 * positions
     if wanted.smoothness:
-        solve += 4.6e-6 * vertices * bones
+        solve += 2.7e-6 * vertices * bones
     if wanted.target_error:
         # Several solves, most of them on fewer bones.
         solve *= 1.5
-    seconds = {"read": 2.0e-7 * positions + 2.0e-5 * work.simulated, "solve": solve, "write": 2.0e-5 * frames * bones}
+    read = 3.0e-8 * positions + 1.7e-5 * work.simulated
+    # The channels of matrices have to be found first.
+    write = (3.0e-5 if wanted.bone_kind == "AFFINE" else 5.0e-6) * frames * bones
+    seconds = {"read": read, "solve": solve, "write": write}
     if work.key_tolerance:
-        seconds["reduce"] = 3.0e-4 * frames * bones + 1.0e-6 * positions
-    seconds["measure"] = 2.0e-7 * positions
+        seconds["reduce"] = 2.5e-4 * frames * bones + 6.0e-7 * positions
+    seconds["measure"] = 2.0e-7 * positions + 1.5e-5 * vertices
     return {stage: (_START + value) * _pace.get(stage, 1.0) for stage, value in seconds.items()}
 
 

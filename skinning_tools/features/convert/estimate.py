@@ -46,7 +46,8 @@ def work_of(context: bpy.types.Context, objects: Sequence[bpy.types.Object], set
     simulated = played * sum(own for own, each in zip(counts, first, strict=True) if each is not None)
     # They have the attributes of the solver's own settings.
     for_solver = cast("Settings", settings)
-    return Work(frames, vertices, for_solver, simulated, settings.key_tolerance)
+    jointed = settings.joint_hierarchy and settings.rotation_only
+    return Work(frames, vertices, for_solver, simulated, settings.key_tolerance, jointed)
 
 
 def work_of_settings(
