@@ -47,11 +47,11 @@ def meeting_parts(rest: np.ndarray, triangles: np.ndarray, parts: np.ndarray, co
     order, same = by_place(rest)
     places = np.zeros(len(rest), np.int64)
     places[order[1:]] = np.cumsum(~same)
-    at_places = csr_matrix((np.ones(len(rest), np.int32), (places, parts)), shape=(len(rest), count))
+    at_places = csr_matrix((np.ones(len(rest), bool), (places, parts)), shape=(len(rest), count))
     corners, own = places[triangles].ravel(), np.repeat(np.arange(len(triangles)), 3)
-    at_triangles = csr_matrix((np.ones(len(corners), np.int32), (own, corners)), shape=(len(triangles), len(rest)))
+    at_triangles = csr_matrix((np.ones(len(corners), bool), (own, corners)), shape=(len(triangles), len(rest)))
     found = at_triangles @ at_places
-    return (found.T @ found).toarray() > 0
+    return (found.T @ found).toarray()
 
 
 def sewn_vertices(rest: np.ndarray, border: np.ndarray, weights: "sparse.csr_matrix") -> np.ndarray:

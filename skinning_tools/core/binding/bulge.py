@@ -105,7 +105,8 @@ def _over_the_skin(body: Body, center: np.ndarray, radius: float) -> np.ndarray:
 
 
 def _onto_the_skin(body: Body, center: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The point (3,) of the skin nearest to ``center``, and the places around it: a triangle's, or the nearest one."""
+    """The point (3,) of the skin nearest to ``center``, and the places around it: those of the triangles that it is on,
+    or the nearest one."""
     corners = body.points[body.place_triangles] - center
     place = int(np.argmin(np.linalg.norm(body.points - center, axis=1)))
     if len(corners) == 0:
@@ -116,7 +117,9 @@ def _onto_the_skin(body: Body, center: np.ndarray) -> tuple[np.ndarray, np.ndarr
     point = weights[:, nearest] @ corners[nearest] + center
     if np.linalg.norm(point - center) > np.linalg.norm(body.points[place] - center):
         return body.points[place], np.array([place])
-    return point, body.place_triangles[nearest]
+    # On an edge, only rounding tells which of its triangles is the nearest.
+    beside = squared <= squared[nearest] + 1e-12 * np.einsum("iit->t", gram)
+    return point, np.unique(body.place_triangles[beside])
 
 
 def _across(body: Body) -> sparse.csr_matrix:

@@ -14,6 +14,8 @@ import numpy as np
 # A tetrahedron or triangle whose volume, squared and relative to its edges, falls below this is flat: one of its bones
 # is redundant, and the best point lies on a smaller face as well.
 _FLAT = 1e-10
+# A corner is far from the others if its square exceeds this multiple of the smallest one.
+_FAR = 1e4
 _GENERAL_TOLERANCE = 1e-10
 _DAMPING = 1e-12
 
@@ -36,12 +38,18 @@ def closest_on_simplex(gram: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, 
     Where the closest point of a face's plane lies outside the face, smaller faces hold the face's own closest point.
     They are tried if the plane's is closer than the best so far. Most vertices end with the largest face.
     """
-    everyone = np.arange(data.shape[1])
-    costs = np.einsum("iin->in", gram) - 2.0 * data
+    everyone, squares = np.arange(data.shape[1]), np.einsum("iin->in", gram)
+    costs = squares - 2.0 * data
     nearest = np.argmin(costs, axis=0)
     weights, cost = np.zeros(data.shape), costs[nearest, everyone]
     weights[nearest, everyone] = 1.0
     _try_faces(gram, data, len(data), weights, cost)
+    # Edges begin at the first corner: where it has run away, the others are the same from there but for rounding.
+    far = np.flatnonzero(squares[0] > _FAR * squares.min(axis=0))
+    if len(far):
+        order = np.argsort(squares[:, far], axis=0)
+        few = gram[order[:, None], order[None], far], data[order, far]
+        weights[order, far], cost[far] = closest_on_simplex(*few)
     return weights, cost
 
 

@@ -95,6 +95,22 @@ def test_edges_as_short_as_rounding_hide_no_better_face():
     assert_fits(closest_on_simplex, points, data, gram, np.einsum("nid,nd->in", points, data))
 
 
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_a_bone_that_has_run_away_hides_no_better_face(size):
+    points, data, _, _ = problem(size, 6, 1000, 10)
+    points[:, 0] *= 1e4
+    gram = np.ascontiguousarray(np.einsum("nid,njd->ijn", points, points))
+    found, _ = closest_on_simplex(gram, np.einsum("nid,nd->in", points, data))
+    near = np.roll(points, -1, axis=1)
+    gram = np.ascontiguousarray(np.einsum("nid,njd->ijn", near, near))
+    best, _ = closest_on_simplex(gram, np.einsum("nid,nd->in", near, data))
+    missed = [
+        np.linalg.norm(np.einsum("in,nid->nd", weights, corners) - data, axis=1)
+        for weights, corners in ((found, points), (best, near))
+    ]
+    np.testing.assert_allclose(*missed, atol=1e-5)
+
+
 def test_descent_stays_convex_and_never_raises_the_error():
     points, data, gram, products = problem(8, 10, 60, 8)
     weights = np.full((8, 60), 1 / 8)
