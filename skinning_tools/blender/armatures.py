@@ -152,16 +152,18 @@ def _adopt(bone: bpy.types.EditBone, child: bpy.types.EditBone) -> None:
 
 def place_heads(context: bpy.types.Context, armature: bpy.types.Object, heads: Mapping[str, Vector]) -> None:
     """Move the heads of bones, and the tails of the parents that they are connected to, in the armature's space. Rolls
-    stay as near as they can. A bone whose head comes to its tail is turned around; one whose parent would be left
-    without length is disconnected from it."""
+    stay as near as they can. A bone whose head comes to its tail, or whose parent is there, is turned around; one whose
+    parent would be left without length is disconnected from it."""
     with bones_edited(context, armature) as edit_bones:
+        turned = {name for name in heads if _hangs_by_its_tail(edit_bones[name])}
         for name, head in heads.items():
             bone = edit_bones[name]
             least, up, parent = _SHORTEST * bone.length, bone.z_axis.copy(), bone.parent
             if bone.use_connect and (head - parent.head).length < least:
                 bone.use_connect = False
             above = parent.z_axis.copy() if bone.use_connect else None
-            if (bone.tail - head).length < least:
+            turns = name in turned or (bone.tail - head).length < least
+            if turns and (bone.head - head).length >= least:
                 for child in bone.children:
                     child.use_connect = False
                 # X, about which the bone bends, stays.
@@ -170,6 +172,13 @@ def place_heads(context: bpy.types.Context, armature: bpy.types.Object, heads: M
             bone.align_roll(up)
             if above is not None:
                 parent.align_roll(above)
+
+
+def _hangs_by_its_tail(bone: bpy.types.EditBone) -> bool:
+    """Whether the parent is nearer to the bone's tail than to its head, as in a chain parented the other way."""
+    ends = (bone.parent.head, bone.parent.tail) if bone.parent else ()
+    to_head, to_tail = (min(((end - place).length for end in ends), default=0.0) for place in (bone.head, bone.tail))
+    return to_tail < to_head
 
 
 def set_mode(context: bpy.types.Context, armature: bpy.types.Object, mode: str) -> None:

@@ -76,32 +76,33 @@ class _Search:
             ways = self._distances(bone, self.joints[below]) + self._lengths[below]
             self._lengths[bone] = ways.max(initial=self._lengths[bone])
 
-    def follow_trunk(self, bone: int, central: bool = False) -> None:
-        """Pair the limbs that leave the trunk from ``bone`` on.
-
-        central: whether the bone is certainly in the middle. Where it is not, it may be the hand of an arm without a
-        partner, so that only long limbs count.
-        """
-        plane = None
-        for one, other in self._images(bone):
-            if central or self._lengths[one] >= _LONG * self._lengths.max():
-                self.partners[[one, other]] = other, one
-                plane = plane or _Plane.between(*self.joints[[one, other]])
-        ancestor = bone if plane else -1
-        while ancestor >= 0:
-            self.partners[ancestor] = ancestor
-            ancestor = self.parents[ancestor]
-        children = self._below(bone)
-        for child in children[self.partners[children] < 0]:
-            inner = plane.contains(self.joints[child]) if plane else central and len(children) == 1
-            if inner:
-                self.partners[child] = child
-            self.follow_trunk(child, inner)
+    def follow_trunk(self, root: int) -> None:
+        """Pair the limbs that leave the trunk from ``root`` on."""
+        # With each bone, whether it is certainly in the middle. Where it is not, it may be the hand of an arm without a
+        # partner, so that only long limbs count.
+        waiting = [(root, False)]
+        while waiting:
+            bone, central = waiting.pop()
+            plane = None
+            for one, other in self._images(bone):
+                if central or self._lengths[one] >= _LONG * self._lengths.max():
+                    self.partners[[one, other]] = other, one
+                    plane = plane or _Plane.between(*self.joints[[one, other]])
+            ancestor = bone if plane else -1
+            while ancestor >= 0:
+                self.partners[ancestor] = ancestor
+                ancestor = self.parents[ancestor]
+            children = self._below(bone)
+            for child in children[self.partners[children] < 0].tolist():
+                inner = plane.contains(self.joints[child]) if plane else central and len(children) == 1
+                if inner:
+                    self.partners[child] = child
+                waiting.append((child, inner))
 
     def _images(self, bone: int) -> list[tuple[int, int]]:
         """Pairs of limbs that leave ``bone`` on opposite sides, each with no better partner, the longest first."""
         children, skin = self._below(bone), self._skins[bone]
-        if len(children) < 2 or len(skin) < _FEWEST:
+        if len(children) < 2 or len(skin) < _FEWEST or not np.ptp(skin, axis=0).any():
             return []
         tree, spread = cKDTree(skin), np.sqrt(skin.var(axis=0).sum())
         off = np.full((len(children), len(children)), np.inf)

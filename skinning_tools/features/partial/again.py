@@ -37,6 +37,7 @@ from ...core import quaternions
 from ...core.errors import BadWeights
 from ...core.geometry import transform_points
 from ...core.progress import Progress, span
+from ...core.solve_effort import POSABLE_SMOOTHNESS
 from .bone_keys import WantedPoses, local_poses
 from .converted import conversion_of, holds_joints, known_error, left_behind, shorter_notes, update_record
 from .keyable_bones import check_followed, check_keyable
@@ -248,6 +249,8 @@ def _ways(edited: _Edited, settings: AgainSettings, gone: Sequence[str]) -> list
     ways = edited.skeleton.ways_to_less_error()
     if settings.rotation_only and not holds_joints(edited.result):
         ways.append("solve without Rotation Only")
+    if settings.smoothness > POSABLE_SMOOTHNESS:
+        ways.append("lower Smoothness")
     if gone:
         ways.append("subdivide bones where Show Error is red")
     return ways

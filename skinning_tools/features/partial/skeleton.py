@@ -57,7 +57,8 @@ class Skeleton:
         if alone:
             notes.append(
                 f"{counted(len(alone), 'bone')} moving freely, as the bone that carried them is gone or does not "
-                f"deform: {listed(alone)}. Parent them in Edit Mode to bones that deform, to let them turn about joints"
+                f"deform: {listed(alone)}. Parent all but one of them to bones that deform, in Edit Mode, to give them "
+                "joints"
             )
         idle = self._named(follow == 0)
         if idle:
