@@ -249,7 +249,8 @@ def _ways(edited: _Edited, settings: AgainSettings, gone: Sequence[str]) -> list
     ways = edited.skeleton.ways_to_less_error()
     if settings.rotation_only and not holds_joints(edited.result):
         ways.append("solve without Rotation Only")
-    if settings.smoothness > POSABLE_SMOOTHNESS:
+    # A property has the default in single precision.
+    if settings.smoothness > POSABLE_SMOOTHNESS + 1e-6:
         ways.append("lower Smoothness")
     if gone:
         ways.append("subdivide bones where Show Error is red")
