@@ -60,7 +60,8 @@ def stage_seconds(work: Work) -> dict[str, float]:
         solve *= 1.4
     if wanted.residual_shapes:
         solve += 2.2e-6 * positions
-    if wanted.smoothness:
+    if wanted.smoothness or wanted.prune:
+        # Skeletons are always smoothed.
         solve += 2.7e-6 * vertices * bones
     if wanted.target_error:
         # Several solves, most of them on fewer bones.

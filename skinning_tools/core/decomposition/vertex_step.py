@@ -19,8 +19,7 @@ from .weights import descend, fit_convex
 
 # The number of candidates beyond the allowed influences, and the steps of the rough fit over all of them. Adding one
 # bone in a sweep ends with clearly less error than adding two or three: no bone is added before the others have adapted
-# to the last change. (The exact choice of the best four of five lets bones of next to no weight run away: they fit
-# rounding.)
+# to the last change.
 _EXTRA_CANDIDATES = 1
 _ROUGH_STEPS = 12
 

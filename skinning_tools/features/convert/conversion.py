@@ -319,7 +319,7 @@ def _solve(
     skin = found.rest, found.bones, found.weights
     hierarchy = find_joint_hierarchy(*skin, found.transforms, animation.triangles)
     given, part = (animation, found, hierarchy, solver), span(progress, 0.5, 1.0)
-    e_rms = found.e_rms if settings.rotation_only or settings.bone_kind == "RIGID" else None
+    e_rms = found.e_rms if settings.bone_kind == "RIGID" else None
     if settings.rotation_only:
         found, hierarchy = solve_jointed(*given, part, importance, 0.01 * settings.joint_slip)
     elif settings.bone_kind == "RIGID":

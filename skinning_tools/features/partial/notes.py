@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _STILL, _LONGEST_REST = 1e-5, 2
 # Relative to the target's size: a target farther than this from the deformed mesh in all frames lies beside it.
 _ASIDE = 0.15
-# The most by which the parts of a target may differ in size before it is told, and how many frames tell.
+# A note is made of parts of a target that differ in size by more than this share, measured in so many frames.
 _OTHER_SIZE, _MEASURED = 0.1, 5
 
 
