@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Skeletons found in the motion of artists' characters, compared with their own: joints, links and number of bones.
-And what bones that only rotate cost on captured performers, in error and in processor time.
+What bones that only rotate cost on captured performers, in error and in processor time; and what the skeletons are
+worth to who poses them.
 
 Each character of ../shared/data/rigs becomes a mesh that moves, without its skeleton, and is converted with Joint
 Hierarchy and up to 60 Rigid bones. ../shared/tools/judge_skeleton.py converts and judges; its head has the definitions.
@@ -12,27 +13,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = str(ROOT / "benchmarks"), str(ROOT)
 
-import _sequences  # noqa: E402 (beside this file)
+from _posed_skeletons import CAPTURED, MOST_BONES, posed_skeletons, skeleton_of  # noqa: E402 (beside this file)
+from _sequences import captured  # noqa: E402
 from _tables import Tables  # noqa: E402
 
-from skinning_tools.core.animation import Animation  # noqa: E402
 from skinning_tools.core.decomposition import Decomposition, Settings, decompose  # noqa: E402
-from skinning_tools.core.decomposition.jointed import solve_jointed  # noqa: E402
-from skinning_tools.core.joint_search import find_joint_hierarchy  # noqa: E402
-from skinning_tools.core.solve_effort import POSABLE_SMOOTHNESS  # noqa: E402
 
 SHARED = ROOT.parent / "shared"
 JUDGE = SHARED / "tools" / "judge_skeleton.py"
-MOST_BONES = 60
 COLUMNS = "character", "parts", "bones", "ratio", "joints within 3 %", "within 5 %", "right links", "roots", "E_RMS"
 KEYS = "true_parts", "bones", "ratio", "within_3", "within_5", "right_links", "roots", "e_rms"
-CAPTURED = "samba", "horse_gallop"
 
 
 def main() -> int:
@@ -67,14 +62,15 @@ def main() -> int:
     tables.row("mean", *(f"{sum(column) / len(found):.2f}" for column in zip(*found, strict=True)))
     if left_out:
         tables.note(f"Not judged, as they have no animation: {', '.join(left_out)}.")
-    captured(tables)
+    rotation_only(tables)
+    posed_skeletons(tables)
     if options.write:
         command = "`python3 build.py bench skeletons --write docs/skeleton_figures.md`"
         tables.write(options.write, "Skeletons found in animations", f"Made by {command}.")
     return 0
 
 
-def captured(tables: Tables) -> None:
+def rotation_only(tables: Tables) -> None:
     tables.begin(
         "Rotation Only on captured performers",
         f"Up to {MOST_BONES} Rigid bones that form a skeleton, each but the root only rotating, beside as many free "
@@ -83,9 +79,9 @@ def captured(tables: Tables) -> None:
         *("performer", "bones", "E_RMS of free bones", "of half as many", "E_RMS", "ratio", "time"),
     )
     for name in CAPTURED:
-        animation = _sequences.read(_sequences.path(name), name)
+        animation = captured(name)
         _, usual = timed(lambda animation=animation: decompose(animation, Settings(MOST_BONES, "RIGID")))
-        solved, seconds = timed(lambda animation=animation: rotating(animation))
+        solved, seconds = timed(lambda animation=animation: skeleton_of(animation, held=True)[0])
         free = decompose(animation, Settings(solved.bone_count, "RIGID"))
         half = decompose(animation, Settings((solved.bone_count + 1) // 2, "RIGID"))
         errors = free.e_rms, half.e_rms, solved.e_rms, solved.e_rms / free.e_rms
@@ -96,13 +92,6 @@ def timed(solve: Callable[[], Decomposition]) -> tuple[Decomposition, float]:
     """What ``solve`` returns, and the seconds that all processors were busy with it."""
     begin = time.process_time()
     return solve(), time.process_time() - begin
-
-
-def rotating(animation: Animation) -> Decomposition:
-    settings = Settings(MOST_BONES, "RIGID", prune=True, smoothness=POSABLE_SMOOTHNESS)
-    free = decompose(animation, replace(settings, smoothness=0.0))
-    tree = find_joint_hierarchy(free.rest, free.bones, free.weights, free.transforms, animation.triangles)
-    return solve_jointed(animation, free, tree, settings)[0]
 
 
 if __name__ == "__main__":
