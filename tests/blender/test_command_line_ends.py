@@ -161,9 +161,9 @@ def goes_on(folder: Path) -> None:
 STAGES = {"starting": Run.starts, "solving": Run.solves, "saving": Run.saves}
 
 
-# Every signal at a stage, to one and to all; every stage for the one that a process can and for the one that it cannot
-# answer.
-CASES = {(number, whom, "solving") for number in CLEAN + ROUGH for whom in (PARENT, GROUP)}
+# What a terminal sends to all (Ctrl C, Ctrl \, that it closed), and a system without memory; and at every stage what
+# a queue sends to one, which it can answer or not.
+CASES = {(number, GROUP, "solving") for number in CLEAN[::2] + ROUGH}
 CASES |= {(number, PARENT, stage) for number in CLEAN[1:2] + ROUGH[:1] for stage in STAGES}
 
 

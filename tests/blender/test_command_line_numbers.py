@@ -20,9 +20,10 @@ WHOLE = ("0", "-1", "99999", "2147483647", "2147483648", "-9223372036854775809",
 FRAME = ("0", "-1", "1048574", "-1048574", "2147483647", "1" + "0" * 30, "1e3")
 REAL = ("0", "-1", "1e9", "3e38", "-3e38", "1e39", "1e308", "nan", "-inf", "inf", "1e-320", "")
 VALUES = {arguments.whole_number: WHOLE, arguments.frame_number: FRAME, arguments.number: REAL}
-# What takes its time, as was asked for: rounds without end, and every frame that Blender has.
+# What takes its time, as was asked for: rounds without end, and every frame that Blender has. As many helper bones as
+# there are vertices are asked for by the largest number, too.
 PATIENT = {("--iterations", "99999"), ("--iterations", "2147483647"), ("--frame-end", "1048574")}
-PATIENT |= {("--frame-start", "-1048574"), ("--poses", "99999"), ("--poses", "2147483647")}
+PATIENT |= {("--frame-start", "-1048574"), ("--poses", "99999"), ("--poses", "2147483647"), ("--helper-bones", "99999")}
 # Memory in addition to that of the process at the beginning.
 MOST_BYTES = 2 << 30
 
