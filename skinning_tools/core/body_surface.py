@@ -66,6 +66,11 @@ class BodySurface:
         over_bridges = _touching(used, self._bridges, reach[self._bridges].mean(axis=1))
         return over_edges + over_bridges, over_edges
 
+    def place_counts(self, labels: np.ndarray, count: int) -> np.ndarray:
+        """(count,) the number of places at which there are vertices of each of the ``labels`` (N,)."""
+        pairs = np.unique(np.stack([labels, self._place]), axis=1)
+        return np.bincount(pairs[0], minlength=count)
+
     def inside(self, places: np.ndarray) -> np.ndarray:
         """(n,) bool: which of ``places`` (n, 3) the surface surrounds, by more than half where it has holes.
 

@@ -6,12 +6,14 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree, shortest_path
 
 from .body_surface import BodySurface
+from .bone_order import parents_first
 from .bone_regions import BoneRegions
 from .geometry import diagonal
 from .joint_hierarchy import JointHierarchy, rigid_motion
 from .joints_in_body import into_body, with_image
 from .pair_motion import pair_motion
 from .skeleton_symmetry import mirror_plane, mirrored_bones, symmetric_joints
+from .strongest import strongest_bones
 
 # Radians (root mean square) of relative rotation below which the place where two bones meet decides the joint: hinges
 # leave it undetermined along their axis, and bones that hardly turn in all directions.
@@ -88,6 +90,27 @@ def find_joint_hierarchy(
     joints[children] = links.joints[used] * size + center
     slips[children] = links.motion.of(used).slips(links.joints[used]) * size
     return JointHierarchy(parents, joints, slips, partners, plane * size + center[0])
+
+
+def stray_roots(
+    hierarchy: JointHierarchy, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, triangles: np.ndarray
+) -> np.ndarray:
+    """The roots of trees whose vertices are on one surface with those of a larger tree.
+
+    rest (N, 3); bones, weights (N, K); triangles (T, 3).
+    """
+    parents = hierarchy.parents
+    roots = np.flatnonzero(parents < 0)
+    if len(roots) < 2 or not len(triangles):
+        return roots[:0]
+    tree = np.arange(len(parents))
+    for bone in parents_first(parents):
+        if parents[bone] >= 0:
+            tree[bone] = tree[parents[bone]]
+    labels = tree[strongest_bones(bones, weights)]
+    touching = BodySurface(rest, triangles).contacts(labels[:, None], np.ones((len(labels), 1)), len(parents))[1] > 0
+    sizes = np.bincount(labels, minlength=len(parents))
+    return roots[(touching & (sizes > sizes[:, None]))[roots].any(axis=1)]
 
 
 class _Links:

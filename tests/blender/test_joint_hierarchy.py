@@ -12,6 +12,7 @@ from skinning_tools import command_line
 from skinning_tools.blender.rotation_limits import remove_limits
 from skinning_tools.core import joint_hierarchy
 from skinning_tools.core.decomposition import BONE_KINDS
+from skinning_tools.core.decomposition import jointed as jointed_solve
 from skinning_tools.core.solve_effort import POSABLE_SMOOTHNESS
 from tests.blender import another_process, moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of, turn_about_joint
@@ -132,14 +133,26 @@ def test_with_rotation_only_no_joint_slips(arm):
     assert record["e_rms"] == pytest.approx(jointed["skinning_e_rms"])
 
 
+def ends(hierarchy):
+    """(P,) bool: the last of the bones that no other one hangs from."""
+    bones = np.arange(len(hierarchy.parents))
+    return bones == np.setdiff1d(bones, hierarchy.parents)[-1]
+
+
 def test_rotation_only_keeps_its_setting_and_says_what_it_lost(arm, monkeypatch):
     monkeypatch.setattr(joint_hierarchy, "STILL_TURN", 3.0)
+    # As if the joint of one bone slipped.
+    monkeypatch.setattr(jointed_solve, "held_parents", lambda free, found: np.where(ends(found), -1, found.parents))
     jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, rotation_only=True, surface=0.5)
-    still = ", ".join(bone.name for bone in rig.data.bones if bone.parent is not None)
-    assert list(jointed["skinning_report"]["notes"]) == [
+    [still] = [bone.name for bone in rig.data.bones if bone.parent is not None]
+    notes = list(jointed["skinning_report"]["notes"])
+    [alone] = [bone.name for bone in rig.data.bones if bone.parent is None and not bone.children]
+    assert notes == [
         "Emphasis and Surface have no effect with Rotation Only",
-        "2 bones hardly turning against the parent, so that the motion does not tell the joint: "
+        "1 bone hardly turning against the parent, so that the motion does not tell the joint: "
         f"{still}. Check it in Edit Mode, or convert more motion",
+        f"1 bone without a parent although the surface goes on there, as no joint holds: {alone}. "
+        "Parent in Edit Mode and Solve Again, or switch Rotation Only off",
     ]
     select(jointed)
     bpy.ops.skinning.convert_again()

@@ -6,8 +6,8 @@ Over-segmentation and pruning after Le & Deng 2014, "Robust and accurate skeleta
 compared with the part's size and with what the solve leaves before any bone has gone. Being measured from there, many
 small losses do not add up to a large one.
 
-A bone that explains vertices here and there is no part of a body: the less of its surface is in one piece, the more it
-must be needed.
+A bone that explains vertices here and there, or very few, is no part of a body: the less of its surface is in one
+piece, and the fewer its vertices, the more it must be needed.
 """
 
 from dataclasses import dataclass, replace
@@ -47,8 +47,11 @@ _LEAD = 0.25
 _AT_ONCE = 1 / 6
 _SWEEPS, _LAST_SWEEPS = 2, 6
 # Of all edges at the vertices that follow a bone most, the share between two of them: a bone that has less is worth
-# less in proportion, down to a share of its worth that saves what moves by far, such as loose pieces of few vertices.
-_COHESIVE, _SCATTERED = 0.3, 0.2
+# less in proportion. Six numbers a frame move a rigid bone, as many as two vertices have: a bone that moves few comes
+# close by itself, and what it is worth is the share that does not. Both make a bone of less than the third share
+# doubtful, so that it is measured again, and take no more than down to the last one, which saves what moves by far,
+# such as vertices that the animation leaves behind.
+_COHESIVE, _FITTED, _DOUBTFUL, _LEAST_WORTH = 0.3, 2, 0.9, 0.1
 # The number of nearest regions whose bones may replace a bone, besides the bones that it blends with.
 _NEAR_REGIONS = 6
 
@@ -96,7 +99,7 @@ def prune_bones(
         start, last = _best_bones(matrix, BoneModel(pruned), state), range(1, 1 + _LAST_SWEEPS)
         rows, state, errors = alternate(kind, pruned, start, last, optimize_rest_pose, span(progress, 0.7, 0.9))
     surface = BodySurface(matrix.rest_pose(), triangles) if len(triangles) else None
-    while surface and (gone := _scattered(matrix, surface, BoneModel(rows), state, noise)):
+    while surface and (gone := _unneeded(matrix, surface, BoneModel(rows), state, noise)):
         left = _without(rows, state, gone)
         rows, state, more = alternate(kind, *left, range(1, 1 + _SWEEPS), optimize_rest_pose, span(progress, 0.9, 0.9))
         errors += more
@@ -126,18 +129,21 @@ def _removals(
     return {bone: _removal(sample, model, state, noise, bone, near[bone], slips[bone]) for bone in bones.tolist()}
 
 
-def _scattered(
+def _unneeded(
     matrix: AnimationMatrix, surface: BodySurface, model: BoneModel, state: VertexState, noise: np.ndarray
 ) -> dict[int, _Removal]:
-    """The removals to make now of bones that are in pieces, which must be needed the more."""
-    strongest = strongest_bones(state.bones, state.weights)[:, None]
-    edges = surface.contacts(strongest, np.ones(strongest.shape), model.bone_count)[1]
+    """The removals to make now of doubtful bones: of few vertices, or in pieces. These must be needed the more."""
+    strongest = strongest_bones(state.bones, state.weights)
+    edges = surface.contacts(strongest[:, None], np.ones((len(strongest), 1)), model.bone_count)[1]
     cohesion = edges.diagonal() / np.maximum(edges.sum(axis=1), np.finfo(float).tiny)
+    places = np.maximum(surface.place_counts(strongest, model.bone_count), _FITTED)
+    # The square root, since needs are not squared.
+    worth = np.minimum(cohesion / _COHESIVE, 1.0) * np.sqrt(1.0 - _FITTED / places)
     near = surface.contacts(state.bones, state.weights, model.bone_count)[0] > 0
     removals = {}
-    for bone in np.flatnonzero(cohesion < _COHESIVE).tolist():
+    for bone in np.flatnonzero(worth < _DOUBTFUL).tolist():
         removal = _removal(matrix, model, state, noise, bone, near[bone], 0.0)
-        removals[bone] = replace(removal, need=max(cohesion[bone] / _COHESIVE, _SCATTERED) * removal.need)
+        removals[bone] = replace(removal, need=max(worth[bone], _LEAST_WORTH) * removal.need)
     return _least_needed(removals, model.bone_count)
 
 

@@ -123,9 +123,13 @@ def _notes_without_effect(settings: ConvertSettings) -> list[str]:
 
 
 def _notes_on_solve(
-    decomposition: "Decomposition", rig: Rig, settings: ConvertSettings, free_e_rms: float | None
+    decomposition: "Decomposition",
+    rig: Rig,
+    settings: ConvertSettings,
+    free_e_rms: float | None,
+    triangles: np.ndarray,
 ) -> list[str]:
-    notes, still, error = [], rig.bones.still, decomposition.e_rms
+    notes, still, stray, error = [], rig.bones.still, _stray(decomposition, rig, triangles), decomposition.e_rms
     if settings.rotation_only and free_e_rms is not None and error > max(_COSTLY * free_e_rms, _VISIBLE):
         notes.append(
             f"Rotation Only costs much here: E_RMS {error:.2f}, {free_e_rms:.2f} without joints. Allow a Joint Slip, "
@@ -138,7 +142,22 @@ def _notes_on_solve(
             f"{counted(len(still), 'bone')} hardly turning against the parent, so that the motion does not tell the "
             f"joint: {listed(still)}. Check it in Edit Mode, or convert more motion"
         )
+    if stray:
+        notes.append(
+            f"{counted(len(stray), 'bone')} without a parent although the surface goes on there, as no joint holds: "
+            f"{listed(stray)}. Parent in Edit Mode and Solve Again, or switch Rotation Only off"
+        )
     return notes
+
+
+def _stray(decomposition: "Decomposition", rig: Rig, triangles: np.ndarray) -> list[str]:
+    """The bones that begin trees of their own although their surface goes on in a larger one."""
+    from ...core.joint_search import stray_roots
+
+    if rig.bones.hierarchy is None:
+        return []
+    skin = decomposition.rest, decomposition.bones, decomposition.weights
+    return [rig.bones.controls[bone] for bone in stray_roots(rig.bones.hierarchy, *skin, triangles)]
 
 
 def shapes_note(work: Work) -> str:
@@ -197,7 +216,8 @@ def _convert(
         play_clip(rig.armature, rig.objects, clips[0].name)
 
     write_error_attribute(rig, meter.vertex_error)
-    notes = (*notes, *_notes_on_solve(decomposition, rig, settings, free_e_rms), *texts_of(source.omissions))
+    solved = decomposition, rig, settings, free_e_rms
+    notes = (*notes, *_notes_on_solve(*solved, source.animation.triangles), *texts_of(source.omissions))
     # Those that became skinned objects of their own.
     objects = [part.object for part in source.parts]
     record = record_of(objects, source, decomposition, rig, meter, settings)
