@@ -12,12 +12,13 @@ from .joint_hierarchy import JointHierarchy
 TRUNK, MIDDLE, LIMB, PART = "trunk", "middle", "limb", "part"
 
 
-def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...]:
+def chain_names(hierarchy: JointHierarchy, places: np.ndarray, carried: np.ndarray | None = None) -> tuple[str, ...]:
     """A name for each bone, such as "trunk.001", "limb_2.L.003" or "part_1".
 
-    places (P, 3): the middle of what each bone moves. Each chain is of bones that continue each other, up to where
-    several bones that are about as large hang from its end, unless one of these alone bears limbs, or a limb from a
-    bone that only its side has. The largest tree begins with the trunk, unless another tree is its mirror image; other
+    places (P, 3): the middle of what each bone moves; carried (P,): how much it moves, such as its weights added up; by
+    default, all move as much. Each chain is of bones that continue each other, up to where several bones that have
+    about as many below them hang from its end, or one that carries more, unless one of these alone bears limbs, or a
+    limb from a bone that only its side has. The largest tree begins with the trunk, unless another tree is its mirror image; other
     chains in the middle are called so.
     Chains in pairs and chains of several bones are limbs, all others parts. On a symmetric body, limbs that mirror each
     other have one number and .L or .R, left being where x is larger. On a posed one, nothing tells which is the left
@@ -25,7 +26,8 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
     nearer to the root.
     """
     partners = np.full(len(hierarchy.parents), -1) if hierarchy.partners is None else hierarchy.partners
-    chains, numbers = _chains(hierarchy), {MIDDLE: 0, LIMB: 0, PART: 0}
+    carried = np.ones(len(partners)) if carried is None else carried
+    chains, numbers = _chains(hierarchy, carried), {MIDDLE: 0, LIMB: 0, PART: 0}
     stems: dict[int, str] = {}
     for first, chain in chains.items():
         partner = int(partners[first])
@@ -50,9 +52,9 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray) -> tuple[str, ...
     return tuple(names)
 
 
-def _chains(hierarchy: JointHierarchy) -> dict[int, list[int]]:
+def _chains(hierarchy: JointHierarchy, carried: np.ndarray) -> dict[int, list[int]]:
     """The bones of each chain, by its first; the chain of the largest tree's root first, then by bones below."""
-    parents, heirs, counts = hierarchy.parents, _continued(hierarchy), hierarchy.descendant_counts()
+    parents, heirs, counts = hierarchy.parents, _continued(hierarchy, carried), hierarchy.descendant_counts()
     everyone = np.arange(len(parents))
     firsts = everyone[(parents < 0) | (heirs[parents] != everyone)]
     firsts = firsts[np.argsort(-counts[firsts] - len(parents) * (parents[firsts] < 0), kind="stable")]
@@ -63,20 +65,22 @@ def _chains(hierarchy: JointHierarchy) -> dict[int, list[int]]:
     return chains
 
 
-def _continued(hierarchy: JointHierarchy) -> np.ndarray:
+def _continued(hierarchy: JointHierarchy, carried: np.ndarray) -> np.ndarray:
     """(P,) the bone that continues each bone's chain, −1 at its end."""
     heirs, counts, middle = hierarchy.heirs(), hierarchy.descendant_counts() + 1, hierarchy.middle
     parents, partners = hierarchy.parents, hierarchy.partners
     alone = np.zeros(len(parents), bool) if partners is None else partners < 0
-    bearing = _bearing(hierarchy)
+    bearing, loads = _bearing(hierarchy), _loads(parents, carried)
     for bone in np.flatnonzero(heirs >= 0):
         heir = heirs[bone]
         others = np.flatnonzero(parents == bone)
-        rival = max((counts[other] for other in others if other != heir), default=0)
+        others = others[others != heir]
+        rival = counts[others].max(initial=0)
+        rivaled = 2 * rival > counts[heir] or loads[others].max(initial=0.0) > loads[heir]
         apart = middle[bone] != middle[heir] or (alone[bone] and not alone[heir])
         # Limbs hang from a trunk, which goes on however large they are.
-        trunk = middle[heir] or (bearing[heir] and bearing[others].sum() == 1)
-        if apart or (not trunk and 2 * rival > counts[heir]):
+        trunk = middle[heir] or (bearing[heir] and not bearing[others].any())
+        if apart or (rivaled and not trunk):
             heirs[bone] = -1
     if partners is None:
         return heirs
@@ -84,6 +88,15 @@ def _continued(hierarchy: JointHierarchy) -> np.ndarray:
     images = np.where(heirs >= 0, partners[heirs], -1)[partners]
     mirrored = (heirs < 0) & (partners >= 0) & (images >= 0) & (parents[images] == np.arange(len(heirs)))
     return np.where(mirrored, images, heirs)
+
+
+def _loads(parents: np.ndarray, carried: np.ndarray) -> np.ndarray:
+    """(P,) what each bone and those below it carry."""
+    loads = np.array(carried, dtype=float)
+    for bone in reversed(parents_first(parents)):
+        if parents[bone] >= 0:
+            loads[parents[bone]] += loads[bone]
+    return loads
 
 
 def _bearing(hierarchy: JointHierarchy) -> np.ndarray:

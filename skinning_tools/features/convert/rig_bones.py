@@ -69,7 +69,8 @@ def make_bones(
     digits = max(2, len(str(bone_count)))
     names: Sequence[str] = [f"bone_{number + 1:0{digits}}" for number in range(bone_count)]
     if hierarchy is not None:
-        names = chain_names(hierarchy, placement.heads)
+        carried = np.bincount(decomposition.bones.ravel(), decomposition.weights.ravel(), bone_count)
+        names = chain_names(hierarchy, placement.heads, carried)
     with edit_bones_of(context, armature_object) as edit_bones:
         parents = [_make_root(edit_bones, decomposition.rest) if root_bone else None] * bone_count
         controls: tuple[str, ...] = ()

@@ -89,7 +89,7 @@ def test_bones_without_vertices_and_copies_of_a_bone_go():
     assert np.sqrt(max(errors[-1] + matrix.squared_norm, 0.0) / (matrix.height * len(rest))) < 1e-3
 
 
-@pytest.mark.parametrize("count, scattered, kept", [(16, False, True), (16, True, False), (2, False, False)])
+@pytest.mark.parametrize(("count", "scattered", "kept"), [(16, False, True), (16, True, False), (2, False, False)])
 def test_a_bone_of_scattered_or_very_few_vertices_is_no_part(count, scattered, kept):
     animation = bar((3.0,))
     solved = decompose(animation, Settings(bone_count=2, bone_kind="RIGID"))
