@@ -66,6 +66,12 @@ class BodySurface:
         over_bridges = _touching(used, self._bridges, reach[self._bridges].mean(axis=1))
         return over_edges + over_bridges, over_edges
 
+    def areas(self) -> np.ndarray:
+        """(N,) a third of the area of the triangles at each vertex."""
+        first, second, third = np.moveaxis(self._points[self._triangles], 1, 0)
+        areas = np.linalg.norm(np.cross(second - first, third - first), axis=1) / 6.0
+        return np.bincount(self._triangles.ravel(), np.repeat(areas, 3), len(self._points))
+
     def place_counts(self, labels: np.ndarray, count: int) -> np.ndarray:
         """(count,) the number of places at which there are vertices of each of the ``labels`` (N,)."""
         pairs = np.unique(np.stack([labels, self._place]), axis=1)

@@ -31,6 +31,9 @@ _MOTION_SHARE = 0.2
 # limbs may touch, as thighs do, but either touches the trunk more: the last is the share of how much less two bones
 # touch than either touches the neighbor that it touches most. Measured on bodies with known joints, as those above.
 _DETOUR_SHARE, _CONTACT_SHARE = 1.0, 0.03
+# Of two bones that are about as good, a limb hangs from the one with more of the surface: the share of the logarithm of
+# both bones' parts of it, no less than the least part.
+_AREA_SHARE, _LEAST_AREA = 0.004, 1e-4
 # Shares of the mesh's diagonal. A link holds if its joint is near its bones and slips little: hardly at all, or, for
 # bones that touch, much less than their relative motion.
 _FARTHEST = 0.08
@@ -152,6 +155,10 @@ class _Links:
         touching, direct = (each[pairs] for each in contacts)
         self._share = share = _shares_of_most(*pairs, touching, regions.count)
         self.costs += _CONTACT_SHARE * (1.0 - share)
+        carried = regions.weights * surface.areas()[:, None]
+        areas = np.bincount(regions.bones.ravel(), carried.ravel(), regions.count)
+        parts = np.log(np.maximum(areas, _LEAST_AREA * areas.sum()) / (areas.sum() or 1.0))
+        self.costs -= _AREA_SHARE * (parts[self.first] + parts[self.second])
         self.allowed &= (share > _TOUCHING) | (self._slips < _SLIP)
         self._weak = weak = ~self.allowed & (direct > 0)
         loose = ~self.allowed & ~weak & (touching > 0) & (self._slips < _LOOSE_SLIP)

@@ -92,6 +92,23 @@ def test_a_wing_hangs_from_the_middle_of_its_root():
     np.testing.assert_allclose(joint, [0.55, 1.0, 0.0], atol=0.15)
 
 
+@pytest.mark.parametrize("small", [0, 1])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_limb_hangs_from_the_larger_of_two_bones_that_move_alike(small, side):
+    rest, triangles = skinned_shapes.cuboid()
+    bones = np.full((len(rest), 1), 1 - small)
+    bones[(rest[:, 0] > 2.0) & (side * rest[:, 1] > 0)] = small
+    bones[rest[:, 0] > 4.0] = 2
+    # Sheared, so that no symmetry decides.
+    rest = rest + 0.3 * rest[:, :1] * [0, 1, 0]
+    turns = 0.4 * np.random.default_rng(1).normal(size=(20, 3))
+    transforms = np.tile(np.eye(3, 4), (20, 3, 1, 1))
+    for frame, turn in enumerate(Rotation.from_rotvec(turns).as_matrix()):
+        transforms[frame, 2] = skinned_shapes.about(turn, [4.0, 1.2, 0])[:3]
+    hierarchy = find_joint_hierarchy(rest, bones, np.ones(bones.shape), transforms, triangles)
+    assert frozenset((2, 1 - small)) in links(hierarchy)
+
+
 def test_a_bone_is_not_drawn_longer_than_what_it_moves():
     rest, bones, weights, transforms = arm()
     hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)
