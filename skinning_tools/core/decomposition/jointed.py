@@ -14,6 +14,7 @@ import numpy as np
 
 from ..animation import Animation
 from ..binding.influence_rows import padded_influences
+from ..bone_order import parents_first
 from ..dense import one_blas_thread
 from ..geometry import diagonal
 from ..grouping import members
@@ -26,19 +27,26 @@ from .bone_model import BoneModel, homogeneous
 from .joint_slips import held_parents, joint_slips
 from .moving_joints import MovingJoints, places_of
 from .near_weights import PoseLimits, squared_error, vertex_errors
+from .pruning import refitted
 from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .residual import fit_residual_shapes
 from .smooth_solution import smooth_solution
 from .solver import checked_importance, measured
 from .sweeps import collect_equations, sweep_vertices, vertex_blocks
-from .transforms import NormalEquations, to_rows
+from .transforms import NormalEquations, from_rows, to_rows
 from .types import Decomposition, Settings
 from .vertex_step import VertexState, best_single_bones, improve_vertices, single_bones
 
-# The first rounds, for two in five iterations, know some vertices only, at least so many and of each bone; the last
-# know all, before and after idle bones are left out again. Each round sweeps over bones and joints so often.
-_SWEEPS, _SAMPLE, _LEAST_OF_BONE = 2, 1500, 12
-_LAST_ROUNDS, _LAST_SWEEPS = 4, 4
+# The first rounds, for two in five iterations, know some vertices only, at least so many and of each bone, and the first
+# half of them take so many steps of bones and joints each, all others one; the last rounds know all vertices, before
+# and after idle bones are left out.
+_SAMPLE, _LEAST_OF_BONE, _FIRST_STEPS = 1500, 12, 2
+_LAST_ROUNDS = 3
+# Steps of bones and joints after the last rounds.
+_LAST_STEPS = 2
+# Bones are left out if that adds no more than this share of the squared error, or moves vertices by no more than this
+# share of the unit ball (root mean square), which nobody sees.
+_IDLE, _UNSEEN = 0.01, 2e-4
 # How far motion is extrapolated along its last change, while that lowers the error.
 _EXTRAPOLATION = 0.7
 # What reducing the animation may lose: a share of the error of free bones, at least so much of the unit ball.
@@ -112,25 +120,22 @@ def solve_jointed(
     solve = _JointedSolve(kind, state, motion, skeleton, settings.optimize_rest_pose)
     plane, partners = (hierarchy.plane - matrix.means[0][0]) / matrix.radius, hierarchy.partners
     rounds, sample = -(-2 * settings.iterations // 5), solve.on_sample(matrix, reduction)
-    sample.improve(rounds // 2, span(progress, 0.1, 0.26), limited=False)
+    sample.improve(rounds // 2, span(progress, 0.1, 0.26), steps=_FIRST_STEPS, limited=False)
     skeleton.mirror(partners, plane)
     sample.improve(rounds - rounds // 2, span(progress, 0.26, 0.42))
-    sample.move(_SWEEPS)
+    sample.move()
     solve.motion = sample.motion
     solve.fit_vertices(span(progress, 0.42, 0.46))
     solve.start_vertices_anew(span(progress, 0.46, 0.5))
     for start in (0.5, 0.6):
-        partners = solve.leave_idle_bones_out(partners, plane)
         solve.improve(_LAST_ROUNDS, span(progress, start, start + 0.1))
-    partners = solve.leave_idle_bones_out(partners, plane)
+        partners = solve.leave_idle_bones_out(partners, plane)
     if settings.smoothness:
-        surface, part = animation.triangles, span(progress, 0.7, 0.8)
-        smooth = smooth_solution(matrix, surface, solve.motion, None, False, solve.state, settings.smoothness, part)
-        solve.state = smooth[1]
-        solve.limit()
-    solve.move(_LAST_SWEEPS)
-    # The joints have moved.
+        solve.smooth(matrix, animation.triangles, settings.smoothness, span(progress, 0.7, 0.8))
+    solve.move()
+    # The joints have moved, and from here on they do not.
     solve.limit()
+    solve.move(joints=False)
     if slip:
         solve.slide(slip * diagonal(state.points[:, :3]), span(progress, 0.8, 0.85))
     skeleton = solve.skeleton
@@ -184,19 +189,50 @@ class _JointedSolve:
             checkpoint(progress, part.stop / len(state.points), _STAGE)
 
     def leave_idle_bones_out(self, partners: np.ndarray | None, plane: float) -> np.ndarray | None:
-        """Remove bones that are no vertex's strongest and carry no such bone; ``partners`` without them."""
-        kept = self.skeleton.bearing(strongest_bones(self.state.bones, self.state.weights))
-        weights = np.where(kept[self.state.bones], self.state.weights, 0.0)
-        weights /= weights.sum(axis=1, keepdims=True)
-        bones, weights = strongest_first(self.state.bones, weights, int(kept.sum()))
-        self.state = replace(self.state, bones=(np.cumsum(kept) - 1)[bones].astype(np.int32), weights=weights)
-        self.motion, self.skeleton = self.motion[:, kept], self.skeleton.only(kept)
+        """Remove bones that are no vertex's strongest and carry no such bone, if others do as well for their vertices;
+        ``partners`` without them."""
+        state, skeleton = self.state, self.skeleton
+        room = _IDLE * squared_error(self._model(), state, self.kind.source)
+        kept, bearing = np.ones(skeleton.count, bool), skeleton.bearing(strongest_bones(state.bones, state.weights))
+        for bone in reversed(parents_first(skeleton.parents)):
+            if not bearing[bone] and bone not in skeleton.parents[kept]:
+                vertices, others, loss = self._without(bone)
+                unseen = _UNSEEN**2 * 3 * len(self.motion) * len(vertices)
+                if loss <= max(room, unseen):
+                    room, kept[bone] = room - max(loss, 0.0), False
+                    state.put(vertices, others)
+        bones, weights = strongest_first(state.bones, state.weights, int(kept.sum()))
+        self.state = replace(state, bones=(np.cumsum(kept) - 1)[bones].astype(np.int32), weights=weights)
+        self.motion, self.skeleton = self.motion[:, kept], skeleton.only(kept)
         partners = None if partners is None else places_of(partners, kept)
         self.skeleton.mirror(partners, plane)
         return partners
 
-    def improve(self, rounds: int, progress: Progress, *, limited: bool = True) -> None:
-        """So many rounds: motion and joints, then vertices. limited: whether weights stay within the limits of posing.
+    def _without(self, bone: int) -> tuple[np.ndarray, VertexState, float]:
+        """The vertices (n,) of a bone, fitted to their other bones and to its parent, and what that adds to the error."""
+        state, model, parent = self.state, self._model(), self.skeleton.parents[bone]
+        vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
+        mine = state.of(vertices)
+        heirs = np.setdiff1d(np.append(mine.bones[mine.weights > 0], parent), [bone, -1])
+        data = self.kind.source.rows(vertices)
+        others, errors = refitted(model, heirs, data, mine)
+        added = errors - vertex_errors(model, mine, data)
+        slots = padded_influences(others.bones, others.weights, mine.bones.shape[1])
+        others = VertexState(mine.points, slots[0].astype(np.int32), slots[1], mine.importance)
+        return vertices, others, float(added.sum() if mine.importance is None else added @ mine.importance)
+
+    def smooth(self, matrix: AnimationMatrix, triangles: np.ndarray, amount: float, progress: Progress) -> None:
+        """Smooth weights, within the limits of posing, and the motion for them."""
+
+        def follow(equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
+            return to_rows(self.skeleton.moved(equations, from_rows(rows), 1, joints=False))
+
+        self.motion, self.state = smooth_solution(matrix, triangles, self.motion, follow, self.state, amount, progress)
+        self.limit()
+
+    def improve(self, rounds: int, progress: Progress, *, steps: int = 1, limited: bool = True) -> None:
+        """So many rounds: motion and joints by ``steps``, then vertices. limited: whether weights stay within the limits
+        of posing.
 
         Vertices are fitted to the motion extrapolated along its last change, but not in the last round; where that does
         not lower the error, they are fitted to the motion as it was.
@@ -206,7 +242,7 @@ class _JointedSolve:
         former: VertexState | None = None
         for number in range(rounds):
             equations, heads = self._equations(), self.skeleton.heads
-            motion = self.skeleton.moved(equations, self.motion, _SWEEPS)
+            motion = self.skeleton.moved(equations, self.motion, steps)
             error = equations.squared_error(to_rows(motion))
             if before is not None and former is not None and error > lowest:
                 self.state.put(slice(None), former)
@@ -221,9 +257,9 @@ class _JointedSolve:
             part = span(progress, number / rounds, (number + 1) / rounds)
             (self._fit_limited if limited else self.fit_vertices)(part)
 
-    def move(self, sweeps: int) -> None:
-        """Better motion and joints for the present vertices."""
-        self.motion = self.skeleton.moved(self._equations(), self.motion, sweeps)
+    def move(self, *, joints: bool = True) -> None:
+        """Better motion, and joints, for the present vertices."""
+        self.motion = self.skeleton.moved(self._equations(), self.motion, _LAST_STEPS, joints=joints)
 
     def slide(self, most: float, progress: Progress) -> None:
         """Motion and vertices in turn, where bones may leave their joints by up to ``most``."""
@@ -241,7 +277,7 @@ class _JointedSolve:
         """Weights of all vertices within the limits of posing; ``former``: see PoseLimits.keep."""
         limits = PoseLimits(self.skeleton.parents, self.skeleton.heads, len(self.motion))
         source, optimize = self.kind.source, self._optimize
-        limits.keep(self._model(), self.state, source, optimize_rest_pose=optimize, former=former)
+        limits.keep(self._model(), self.state, source, optimize_rest_pose=optimize, former=former, most_error=np.inf)
 
     def _fit_limited(self, progress: Progress) -> None:
         former = self.state.copy()

@@ -7,8 +7,9 @@ from ..bone_order import parents_first
 from ..dense import product
 from ..skeleton_symmetry import symmetric_joints
 from . import rigid
+from .joint_steps import JointSteps, JointSystem
 from .jointed_bones import JointedBones, joined
-from .transforms import NormalEquations, to_rows
+from .transforms import NormalEquations
 
 # Radians (root mean square): joints stay near where they were found along directions in which bones turn less than
 # that, such as the axis of a hinge.
@@ -23,6 +24,8 @@ _LEAST_MASS = 1e-9
 _ASIDE, _FIRM = 0.5, 1e3
 # Of the unit ball: a body's diagonal.
 _DIAGONAL = 2.0
+# Shares of a step, the first of which is taken that lowers the error.
+_SHARES = (1.0, 0.5, 0.25)
 # Sweeps of bones that may leave their joints.
 _SLIPPING_SWEEPS = 3
 
@@ -45,7 +48,7 @@ class MovingJoints:
         self.found = heads if found is None else found
         self.count = len(parents)
         self._movable = np.ones(self.count, bool) if movable is None else movable
-        self._free = free
+        self._free = np.ones(self.count, bool) if free is None else free
         self._partners: np.ndarray | None = None
         self._plane = 0.0
 
@@ -69,56 +72,58 @@ class MovingJoints:
         aside = (self._partners >= 0) & (self._partners != np.arange(self.count))
         return aside & ((heads[:, 0] - self._plane) * found < _ASIDE * found**2)
 
-    def moved(self, equations: NormalEquations, motion: np.ndarray, sweeps: int) -> np.ndarray:
-        """Better motion (F, P, 3, 4) by so many sweeps, each over all bones and then over all joints."""
-        for _ in range(sweeps):
-            motion, error = JointedBones(equations, self.heads, self.parents, self._free).swept(motion)
-            trial = self._mirrored(self.heads + self._step(equations, motion))
-            moved = joined(motion, trial, self.parents)
-            if equations.squared_error(to_rows(moved)) < error:
-                motion, self.heads = moved, trial
+    def moved(self, equations: NormalEquations, motion: np.ndarray, steps: int, *, joints: bool = True) -> np.ndarray:
+        """Better motion (F, P, 3, 4) by so many steps of all bones and, unless they stay, of the joints as well."""
+        bones = JointSteps(equations, self.parents, self._free)
+        children = np.flatnonzero((self.parents >= 0) & self._movable & joints)
+        mass = bones.mass[children]
+        faint = len(motion) * _FAINT_TURN**2 * np.maximum(mass, max(1e-9 * mass.sum(), _LEAST_MASS))
+        motion, errors = bones.settled(motion, self.heads)
+        for _ in range(steps):
+            system = bones.linearized(motion, self.heads, children)
+            step = self._step(system, children, faint)
+            error = errors.sum() + self._cost(self.heads, children, faint)
+            for share in _SHARES:
+                heads = self.heads + share * step
+                trial, found = bones.moved(system, motion, errors, heads, share * step[children])
+                if found.sum() + self._cost(heads, children, faint) < error:
+                    self.heads, motion, errors = heads, trial, found
+                    break
         return motion
+
+    def _cost(self, heads: np.ndarray, children: np.ndarray, faint: np.ndarray) -> float:
+        """What keeps joints where they were found, in units of the squared error."""
+        return float(faint @ np.square(heads - self.found)[children].sum(axis=1))
 
     def extrapolated(self, motion: np.ndarray, change: np.ndarray, factor: float) -> np.ndarray:
         """``motion`` (F, P, 3, 4) further along its last ``change``, of rigid bones on their joints."""
         return joined(rigid.nearest(motion + factor * change), self.heads, self.parents)
 
-    def _step(self, equations: NormalEquations, motion: np.ndarray) -> np.ndarray:
-        """(P, 3) by which the joints move to lower the error most, all rotations and the motion of the roots given."""
-        parents, bone_count, frame_count = self.parents, self.count, len(motion)
-        children, back = np.flatnonzero((parents >= 0) & self._movable), self.found - self.heads
-        below = np.eye(bone_count)
-        for bone in reversed(parents_first(parents)):
-            if parents[bone] >= 0:
-                below[parents[bone]] += below[bone]
-        if len(children) == 0:
-            return np.zeros((bone_count, 3))
-        below = below[children]
-        # What a step of each joint moves, by how much: (B_parent − B_bone) of all below the joint.
-        turn = motion[:, parents[children], :, :3] - motion[:, children, :, :3]
-        translations = np.arange(3, 4 * bone_count, 4)
-        mass = below @ equations.moments[np.ix_(translations, translations)] @ below.T
-        left = equations.products[translations] - product(
-            np.ascontiguousarray(equations.moments[translations]), to_rows(motion)
-        )
-        pull = (below @ left).reshape(len(children), frame_count, 3)
-        count = len(children)
-        flat = turn.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frame_count)
-        system = product(flat, flat.T).reshape(count, 3, count, 3) * mass[:, None, :, None]
-        right = np.einsum("fcij,cfi->cj", turn, pull)
-        faint = frame_count * _FAINT_TURN**2 * np.maximum(np.diag(mass), max(1e-9 * mass.trace(), _LEAST_MASS))
-        hold, step = np.repeat(faint[:, None], 3, axis=1), np.zeros((bone_count, 3))
+    def _step(self, system: JointSystem, children: np.ndarray, faint: np.ndarray) -> np.ndarray:
+        """(P, 3) by which the joints move to lower the error most, to places that they may have."""
+        heads, count = self.heads.copy(), len(children)
+        target, hold = self.found[children].copy(), np.repeat(faint[:, None], 3, axis=1)
+        firm = _FIRM * np.maximum(np.diag(system.matrix).reshape(count, 3), hold)
         for _ in range(_FIRMER):
-            held = system.reshape(3 * count, 3 * count) + np.diag(hold.ravel())
-            drawn = right + hold * back[children]
-            step[children] = np.linalg.solve(held, drawn.ravel()).reshape(count, 3)
-            away = np.linalg.norm(step - back, axis=1)[children]
-            crossed = self._crossed(self.heads + step)[children]
-            if away.max() <= _FARTHEST and not crossed.any():
+            held = system.matrix + np.diag(hold.ravel())
+            drawn = system.right + (hold * (target - self.heads[children])).ravel()
+            heads[children] = self.heads[children] + np.linalg.solve(held, drawn).reshape(count, 3)
+            allowed = self._allowed(heads)[children]
+            beyond = allowed != heads[children]
+            heads[children] = allowed
+            if not beyond.any():
                 break
-            hold *= np.maximum(away / (0.5 * _FARTHEST), 1.0)[:, None] ** 2
-            hold[crossed, 0] = np.maximum(hold[crossed, 0], _FIRM * faint[crossed])
-        return step
+            target[beyond], hold[beyond] = allowed[beyond], firm[beyond]
+        return self._mirrored(heads) - self.heads
+
+    def _allowed(self, heads: np.ndarray) -> np.ndarray:
+        """The places (P, 3) nearest to ``heads`` that joints may have."""
+        away = heads - self.found
+        distance = np.linalg.norm(away, axis=1, keepdims=True)
+        near = np.where(distance > _FARTHEST, self.found + away * (_FARTHEST / np.maximum(distance, _FARTHEST)), heads)
+        crossed = self._crossed(near)
+        near[crossed, 0] = self._plane + _ASIDE * (self.found[crossed, 0] - self._plane)
+        return near
 
     def bearing(self, strongest: np.ndarray) -> np.ndarray:
         """(P,) bool: whether a bone is the strongest of some vertex of ``strongest`` (N,), or has such a bone below."""

@@ -109,9 +109,7 @@ class PoseLimits:
             fitted = _fitted(model, now.of(places), data, near, optimize_rest_pose)
             take(places, self._capped(fitted), data)
         if former is not None:
-            earlier = former.of(wrong)
-            sound = np.flatnonzero(~self.broken(earlier))
-            take(sound, earlier.of(sound), before[sound])
+            take(np.arange(len(wrong)), self._capped(former.of(wrong)), before)
         added = least - present
         if now.importance is not None:
             added *= now.importance

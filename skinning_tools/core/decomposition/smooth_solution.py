@@ -1,31 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A solved decomposition with smooth weights: weights and motion in turn."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from ..progress import Progress, ignore, span
-from .bone_kinds import StiffBones
 from .partial import Given, WeightProblem
 from .partial_transforms import skin_equations
 from .reduction import AnimationMatrix
 from .smoothness import neighbor_weights
-from .transforms import from_rows, to_rows
+from .transforms import NormalEquations, from_rows, to_rows
 from .vertex_step import VertexState
 
 _ROUNDS = 2
-# Affine bones keep their motion where the data say little.
-_HOLD = 1e-6
-_PASSES = 4
 
 
 def smooth_solution(
     matrix: AnimationMatrix,
     triangles: np.ndarray,
     transforms: np.ndarray,
-    axes: np.ndarray | None,
-    affine: bool,
+    follow: Callable[[NormalEquations, np.ndarray], np.ndarray],
     state: VertexState,
     amount: float,
     progress: Progress = ignore,
@@ -33,7 +29,8 @@ def smooth_solution(
 ) -> tuple[np.ndarray, VertexState]:
     """``transforms`` (F, P, 3, 4) and ``state`` with weights smooth by ``amount``, from 0 to 1, in solver units.
 
-    axes: of SCALED bones, (P, 3, 3). Rest positions stay. The motion is that of the vertices by their importance.
+    follow: the motion Tᵀ (4P, 3F) for given equations, from the last one. Rest positions stay. The motion is that of the
+    vertices by their importance.
     squared_error: the ‖TX − A‖² by which the weights may move the vertices in proportion; by default that of the given
     skin. Raises Cancelled.
     """
@@ -41,8 +38,6 @@ def smooth_solution(
     influences = state.bones.shape[1]
     free = Given(state.bones, state.weights, np.zeros(bone_count, bool), np.zeros(vertex_count, bool))
     rows = to_rows(transforms)
-    stiff = StiffBones(matrix, None, axes is not None)
-    stiff.axes = axes
     problem = WeightProblem.of(matrix, state.points, rows, influences, free)
     problem.start_from(state.bones, state.weights)
     strength = problem.balanced(neighbor_weights(state.points[:, :3], triangles), amount, squared_error)
@@ -53,6 +48,6 @@ def smooth_solution(
         bones, weights = problem.result()
         skin = state.points, bones, weights, bone_count
         equations = skin_equations(matrix, *skin, span(part, 0.9, 1.0), state.importance)
-        rows = equations.solve(rows, _HOLD) if affine else stiff.swept(equations, rows, _PASSES)
+        rows = follow(equations, rows)
         problem.move(rows)
     return from_rows(rows), replace(state, bones=bones, weights=weights)

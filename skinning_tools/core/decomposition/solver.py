@@ -18,7 +18,7 @@ from ..progress import Progress, checkpoint, ignore, span
 from ..solve_effort import effort_of
 from ..threads import for_each
 from . import kavan2010
-from .bone_kinds import FinalBones
+from .bone_kinds import FinalBones, StiffBones
 from .emphasis import emphasized
 from .prepared import Prepared
 from .pruning import prune_bones
@@ -32,7 +32,7 @@ from .starts import segmentations
 from .surface import with_closer_surface
 from .sweeps import alternate, collect_equations, skin_errors
 from .target_error import CurvePoint, Watch, no_watch, solve_for_target
-from .transforms import from_rows, to_rows
+from .transforms import NormalEquations, from_rows, to_rows
 from .types import Decomposition, Settings
 from .vertex_step import VertexState
 
@@ -40,6 +40,8 @@ from .vertex_step import VertexState
 _REDUCTION_ERROR = 1e-4
 # Vertices that do not count at all could go anywhere.
 _LEAST_IMPORTANCE = 1e-3
+# With smooth weights, affine bones keep their motion where the data say little, and others take so many passes.
+_HOLD_OF_SMOOTH, _PASSES_OF_SMOOTH = 1e-6, 4
 _REDUCED, _SOLVED, _SOLVED_WITH_SHAPES = 0.1, 0.9, 0.6
 
 
@@ -113,7 +115,15 @@ def _smoothed(prepared: Prepared, solution: "_Solution", settings: Settings, pro
         errors = partial(skin_errors, matrix, to_rows(solution.transforms), solution.state)
         squared = sum(float(np.square(errors(part)).sum()) for part in matrix.parts())
         matrix = matrix.shifted(errors)
-    skin = solution.transforms, solution.axes, settings.bone_kind == "AFFINE", solution.state
+    stiff = StiffBones(prepared.matrix, None, solution.axes is not None)
+    stiff.axes = solution.axes
+
+    def follow(equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
+        if settings.bone_kind == "AFFINE":
+            return equations.solve(rows, _HOLD_OF_SMOOTH)
+        return stiff.swept(equations, rows, _PASSES_OF_SMOOTH)
+
+    skin = solution.transforms, follow, solution.state
     transforms, state = smooth_solution(matrix, triangles, *skin, settings.smoothness, progress, squared)
     return replace(solution, transforms=transforms, state=state)
 

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gauss-Newton steps of rigid bones on joints: all turns of a frame at once, and the joints with all frames at once.
+
+The mesh is linear in the rotations B_j of jointed_bones: with U of that module for all bones, and G = Uᵀ S U (3P, 3P),
+turns ω_j, which change B_j by [ω_j]× B_j, solve one system a frame, made of B_j G_jk B_kᵀ. A joint's step moves all
+that is below the joint by B_parent − B_j in every frame. As in bundle adjustment, the turns are eliminated frame by
+frame (Schur complement), so that the joints solve one system of 3P unknowns that knows how the bones will follow. Where
+the roots are is linear, and is eliminated before. No step touches a vertex.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtrs
+
+from ..bone_order import parents_first
+from ..dense import product, self_product
+from ..threads import mapped
+from . import rigid
+from .jointed_bones import joined
+from .transforms import NormalEquations, to_rows
+
+# Frames that one thread solves at once.
+_FRAMES_AT_ONCE = 32
+# Of a bone's resistance to turns: turns are held so firmly, so that those stay small that the vertices hardly tell.
+_DAMPING = 1e-3
+# Shares of its turns of which each frame takes the best.
+_SHARES = (1.0, 0.5, 0.0)
+# Of the mean over the bones: bones that carry less than that stay as they are.
+_LIGHT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class JointSystem:
+    """The squared error near some motion, quadratic in steps (n, 3) of joints to which all bones respond at their best:
+    matrix (3n, 3n) and right side (3n,) of the equations of the best step.
+
+    factors (F, 3p, 3p): of the systems of turns, lower; sides (F, 3p, 1 + 3n): their right sides, and what steps of the
+    joints subtract from these, both solved by the factors.
+    """
+
+    matrix: np.ndarray
+    right: np.ndarray
+    factors: np.ndarray
+    sides: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: "list[JointSystem]") -> "JointSystem":
+        """The system of all frames, from those of some each."""
+        matrix, right = sum(part.matrix for part in parts), sum(part.right for part in parts)
+        factors = np.concatenate([part.factors for part in parts])
+        return cls(matrix, right, factors, np.concatenate([part.sides for part in parts]))
+
+    def turns(self, step: np.ndarray) -> np.ndarray:
+        """(F, p, 3) of the bones, as axes times angles, when joints make the ``step`` (n, 3)."""
+        sides = self.sides @ np.append(1.0, -step.ravel())
+        turns = [dtrtrs(factor, side, lower=1, trans=1)[0] for factor, side in zip(self.factors, sides, strict=True)]
+        return np.reshape(turns, (len(sides), -1, 3))
+
+
+class JointSteps:
+    """Rigid bones on joints and all that the normal equations know about them, in solver units.
+
+    parents (P,); free (P,) bool: the others have a given motion. mass (P,): the squared weights that a bone carries.
+    """
+
+    def __init__(self, equations: NormalEquations, parents: np.ndarray, free: np.ndarray):
+        self._equations, self._parents = equations, parents
+        self._centers = rigid.centers(equations.bone_moments)
+        self._below = subtrees(parents)
+        # What each bone, and each joint, moves along with it: rows of Tᵀ.
+        self._carried = np.zeros((len(parents), 4 * len(parents)))
+        self._carried[:, 3::4] = self._below
+        self.mass = np.einsum("pk,pk->p", product(self._carried, equations.moments), self._carried)
+        heavy = free & (self.mass > _LIGHT * self.mass.mean())
+        self._turning, self._roots = np.flatnonzero(heavy), np.flatnonzero(heavy & (parents < 0))
+        carried = self._carried[self._roots]
+        pulled = product(carried, equations.moments)
+        self._root_mass = pulled @ carried.T
+        # How the roots follow what is left to do, and the moments of bones whose roots follow.
+        self._follow = np.linalg.solve(self._root_mass, pulled)
+        self._moments = equations.moments - product(pulled.T, self._follow)
+
+    def settled(self, motion: np.ndarray, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``motion`` (F, P, 3, 4) with the joints in place and the roots where they are best, all rotations as they
+        are; and ‖TX − A‖² − ‖A‖² of each frame (F,)."""
+        result = joined(motion, heads, self._parents)
+        rows, left = self._left(result)
+        pull = product(self._carried[self._roots], left)
+        shift = np.linalg.solve(self._root_mass, pull)
+        errors = -(rows * (left + self._equations.products)).sum(axis=0) - (pull * shift).sum(axis=0)
+        shift = shift.reshape(len(self._roots), len(motion), 3)
+        result[..., 3] += np.einsum("rp,rfi->fpi", self._below[self._roots].astype(float), shift)
+        return result, errors.reshape(-1, 3).sum(axis=1)
+
+    def linearized(self, motion: np.ndarray, heads: np.ndarray, children: np.ndarray) -> JointSystem:
+        """About ``motion`` (F, P, 3, 4), settled, with joints ``heads`` (P, 3), for steps of those of ``children``."""
+        left = self._left(motion)[1]
+        left -= product(self._follow.T, product(self._carried[self._roots], left))
+        lever, carried = self._lever(heads), self._carried[children]
+        spread = product(product(lever, self._moments), lever.T)
+        crossed, mass = product(lever, self._moments) @ carried.T, carried @ self._moments @ carried.T
+        rotations, frames = motion[..., :3], len(motion)
+        arms = rotations[:, self._parents[children]] - rotations[:, children]
+        torques = product(lever, left).reshape(len(self._turning), 3, frames, 3).transpose(2, 0, 3, 1)
+        pulls = product(carried, left).reshape(len(children), frames, 3).swapaxes(0, 1)
+        return JointSystem.joined(
+            mapped(
+                lambda part: _eliminated(
+                    rotations[part, self._turning], arms[part], torques[part], pulls[part], spread, crossed, mass
+                ),
+                [slice(start, start + _FRAMES_AT_ONCE) for start in range(0, frames, _FRAMES_AT_ONCE)],
+            )
+        )
+
+    def moved(
+        self, system: JointSystem, motion: np.ndarray, errors: np.ndarray, heads: np.ndarray, step: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """``settled`` motion with joints ``heads``, which have made the ``step`` (n, 3), and the errors (F,) of its
+        frames; errors: those of ``motion``, which a frame should not exceed."""
+        turns, least = system.turns(step), np.full(len(motion), np.inf)
+        result = motion.copy()
+        for share in _SHARES:
+            trial = motion.copy()
+            trial[:, self._turning, :, :3] = _rotations(share * turns) @ motion[:, self._turning, :, :3]
+            trial, found = self.settled(trial, heads)
+            better = found < least
+            result[better], least[better] = trial[better], found[better]
+            if (least <= errors).all():
+                break
+        return result, least
+
+    def _left(self, motion: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Tᵀ and what is left of the products, X (A − TX)ᵀ, both (4P, 3F)."""
+        rows = to_rows(motion)
+        return rows, self._equations.products - product(self._equations.moments, rows)
+
+    def _lever(self, heads: np.ndarray) -> np.ndarray:
+        """Uᵀ (3p, 4P) of the bones that turn."""
+        count, linked = len(heads), np.flatnonzero(self._parents >= 0)
+        heads = np.where(self._parents[:, None] < 0, self._centers, heads)
+        lever = np.zeros((count, 3, count, 4))
+        lever[np.arange(count), :, np.arange(count), :3] = np.eye(3)
+        lever[np.arange(count), :, np.arange(count), 3] = -heads
+        for child in linked:
+            parent = self._parents[child]
+            lever[parent, :, self._below[child], 3] += heads[child] - heads[parent]
+        return lever[self._turning].reshape(-1, 4 * count)
+
+
+def subtrees(parents: np.ndarray) -> np.ndarray:
+    """(P, P) bool: the bones below each one, and itself."""
+    below = np.eye(len(parents), dtype=bool)
+    for bone in reversed(parents_first(parents)):
+        if parents[bone] >= 0:
+            below[parents[bone]] |= below[bone]
+    return below
+
+
+def _eliminated(
+    rotations: np.ndarray,
+    arms: np.ndarray,
+    torques: np.ndarray,
+    pulls: np.ndarray,
+    spread: np.ndarray,
+    crossed: np.ndarray,
+    mass: np.ndarray,
+) -> JointSystem:
+    """The system of joints in some frames, from B_j and the data's pull on it (f, p, 3, 3), and the like of the joints,
+    arms (f, n, 3, 3) and pulls (f, n, 3); the moments of turns (3p, 3p), of turns and joints (3p, n), of joints (n, n).
+    """
+    frames, turning, count = len(rotations), rotations.shape[1], len(mass)
+    columns = np.ascontiguousarray(rotations.swapaxes(2, 3)).reshape(frames, turning, 3, 3)
+    blocks = spread.reshape(turning, 3, turning, 3)
+    # B_j G_jk, then B_j G_jk B_kᵀ, whose places are frame, k, j, and the axes of j and k.
+    half = np.matmul(rotations, spread.reshape(turning, 3, 3 * turning)).reshape(frames, turning, 3, turning, 3)
+    half = np.ascontiguousarray(half.transpose(0, 3, 1, 2, 4)).reshape(frames, turning, 3 * turning, 3)
+    moved = np.matmul(half, columns).reshape(frames, turning, turning, 3, 3)
+    system = np.ascontiguousarray(-moved.transpose(0, 2, 4, 1, 3))
+    traces = np.einsum("fkjii->fjk", moved)
+    for axis in range(3):
+        system[:, :, axis, :, axis] += traces
+    system = system.reshape(frames, 3 * turning, 3 * turning)
+    diagonal = np.arange(3 * turning)
+    resistance = np.einsum("jiji->j", blocks)
+    system[:, diagonal, diagonal] += np.repeat(_DAMPING * resistance + 1e-12 * resistance.max(), 3)
+
+    drawn = torques @ columns
+    places = np.matmul(rotations, crossed.reshape(turning, 3, count))
+    mixed = np.cross(places[..., None], arms.transpose(0, 2, 1, 3)[:, None], axisa=2, axisb=2, axisc=2)
+    right = np.concatenate(
+        [_axial(drawn).reshape(frames, -1, 1), mixed.reshape(frames, 3 * turning, 3 * count)], axis=2
+    )
+    # The system is symmetric, so that its transpose, which LAPACK can overwrite, is the same.
+    factors = np.array([dpotrf(each.T, lower=1, overwrite_a=1)[0] for each in system])
+    sides = np.array([dtrtrs(factor, side, lower=1)[0] for factor, side in zip(factors, right, strict=True)])
+    answered = self_product(sides.reshape(3 * turning * frames, 1 + 3 * count))
+    arm = arms.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frames)
+    matrix = product(arm, arm.T).reshape(count, 3, count, 3) * mass[:, None, :, None]
+    pull = np.einsum("fcij,fci->cj", arms, pulls).ravel()
+    return JointSystem(matrix.reshape(3 * count, 3 * count) - answered[1:, 1:], pull - answered[1:, 0], factors, sides)
+
+
+def _axial(matrices: np.ndarray) -> np.ndarray:
+    """(..., 3) a of (..., 3, 3) A with ω · a = ⟨[ω]×, A⟩."""
+    across = matrices - np.swapaxes(matrices, -1, -2)
+    return np.stack([across[..., 2, 1], across[..., 0, 2], across[..., 1, 0]], axis=-1)
+
+
+def _rotations(turns: np.ndarray) -> np.ndarray:
+    """(..., 3, 3) by ``turns`` (..., 3): axes times angles in radians (Rodrigues)."""
+    angles = np.linalg.norm(turns, axis=-1)[..., None, None]
+    across = np.cross(np.eye(3), turns[..., None, :])
+    return (
+        np.eye(3)
+        + np.sinc(angles / np.pi) * across
+        + 0.5 * np.square(np.sinc(angles / (2 * np.pi))) * (across @ across)
+    )
