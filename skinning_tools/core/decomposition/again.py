@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A skeleton that was edited, solved again: weights to start from, then weights and motion in turn."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
@@ -8,6 +10,7 @@ from scipy.spatial import cKDTree
 
 from ..animation import Animation, check_animation
 from ..binding.influence_rows import padded_influences, tidy_influences
+from ..deform.influences import weight_matrix
 from ..dense import one_blas_thread
 from ..progress import Progress, ignore, span
 from ..segments import segment_distances
@@ -15,13 +18,16 @@ from .bone_model import BoneModel, homogeneous
 from .near_weights import PoseLimits
 from .new_joints import NewJoints
 from .partial import Given, solve_weights
-from .partial_transforms import Joints, solve_transforms
+from .partial_transforms import Joints, skin_equations, solve_transforms
 from .reduction import AnimationMatrix
+from .smoothness import Smoothness, neighbor_weights
 from .transforms import to_rows
 from .vertex_step import VertexState
 
 # Weights and motion in turn: the error falls by less than a hundredth in the rounds after the third.
 _ROUNDS = 3
+# Weights stay if they are so smooth, by the energy of those that would take their place.
+_AS_SMOOTH = 1.1
 # The share of the time that finding joints takes.
 _FINDING = 0.15
 # A vertex that has lost more of its weights than it kept takes those of its neighbors.
@@ -113,8 +119,8 @@ def solve_again(
 
     joints of all P bones, held or not; the bones ``fixed`` (P,), which come last and have no weights, keep the motion
     ``given`` (F, P, 3, 4), and the others, whose ``parents`` in the skeleton are among them, may start from it. If all
-    joints hold in it and ``start`` is within the limits, then without smoothness the error is at most that of ``start``
-    with ``given``. movable, bool: those of the others whose joints are found anew, see NewJoints. What is left as for
+    joints hold in it, and ``start`` is within the limits and as smooth as ``smoothness`` asks for, then the error is at
+    most that of ``start`` with ``given``. movable, bool: those of the others whose joints are found anew, see NewJoints. What is left as for
     ``solve_weights``, which see for the errors raised.
     """
     check_animation(animation)
@@ -125,12 +131,17 @@ def solve_again(
         begin = span(progress, 0.0, _FINDING)
         moving = NewJoints(animation, rest, (bones, weights), joints, parents, movable, given, fixed, begin)
         joints, progress = moving.joints, span(progress, _FINDING, 1.0)
-    for number in range(_ROUNDS):
+    found: list[_Found] = []
+    for number in range(_ROUNDS + 1):
         part = span(progress, number / (_ROUNDS + 1), (number + 1) / (_ROUNDS + 1))
         given[:, :count] = _motion(animation, rest, bones, weights, joints, given, fixed, span(part, 0.0, 0.4))
-        if moving is not None:
+        if moving is not None and number < _ROUNDS:
             joints = moving.moved((bones, weights), given)
             given[:, :count] = _motion(animation, rest, bones, weights, joints, given, fixed, ignore)
+        heads = joints.heads[:count]
+        found.append(_Found(given[:, :count].copy(), bones, weights, heads))
+        if number == _ROUNDS:
+            break
         solved = solve_weights(
             animation,
             rest,
@@ -141,10 +152,25 @@ def solve_again(
             given=Given(bones, weights, start.locked_bones, start.locked_vertices),
             edges=edges,
         )
-        heads = joints.heads[:count]
         bones, weights = posable.limited(given[:, :count], heads, solved, (bones, weights))
-    last = span(progress, _ROUNDS / (_ROUNDS + 1), 1.0)
-    return _motion(animation, rest, bones, weights, joints, given, fixed, last), bones, weights, joints.heads[:count]
+    first = found[0]
+    may_stay = (first.weights > 0).sum(axis=1).max() <= max_influences and not posable.broken(first)
+    if may_stay and smoothness:
+        neighbors = Smoothness(neighbor_weights(rest, animation.triangles, edges))
+        energies = [neighbors.energy(weight_matrix(each.bones, each.weights, count)) for each in found]
+        may_stay = energies[0] <= _AS_SMOOTH * max(energies[1:])
+    best = min(found if may_stay else found[1:], key=posable.squared_error)
+    return best.transforms, best.bones, best.weights, best.heads
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What ``solve_again`` returns."""
+
+    transforms: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+    heads: np.ndarray
 
 
 class _PosableWeights:
@@ -152,7 +178,7 @@ class _PosableWeights:
 
     def __init__(self, animation: Animation, rest: np.ndarray, start: Given, parents: np.ndarray):
         self._rest, self._parents, self._locked = rest, parents, start.locked_bones
-        matrix = AnimationMatrix(animation.frames)
+        self._whole = matrix = AnimationMatrix(animation.frames)
         held = start.locked_vertices | (start.locked_bones[start.bones] & (start.weights > 0)).any(axis=1)
         self._free = np.flatnonzero(~held)
         self._matrix = matrix.of_vertices(self._free) if held.any() else matrix
@@ -168,16 +194,34 @@ class _PosableWeights:
         """bones and weights (N, K) within the limits about ``heads`` (P, 3), from those of ``skin``, or as they were in
         ``former``."""
         (bones, weights), width = skin, skin[0].shape[1]
-        limits = PoseLimits(self._parents, self._matrix.points_from_object_space(heads), len(transforms), self._locked)
-        points = homogeneous(self._matrix.points_from_object_space(self._rest[self._free]))
-        state = VertexState(points, bones[self._free], weights[self._free])
+        state = self._state(bones, weights)
         earlier = tidy_influences(former[0][self._free], former[1][self._free], width)
-        before = VertexState(points, *padded_influences(*earlier, width))
+        before = VertexState(state.points, *padded_influences(*earlier, width))
         model = BoneModel(to_rows(self._matrix.from_object_space(self._rest, transforms)[1]))
+        limits = self._limits(heads, len(transforms))
         limits.keep(model, state, self._matrix, optimize_rest_pose=False, former=before)
         bones, weights = bones.copy(), weights.copy()
         bones[self._free], weights[self._free] = state.bones, state.weights
         return bones, weights
+
+    def broken(self, found: _Found) -> bool:
+        """Whether some weights are beyond the limits."""
+        limits = self._limits(found.heads, len(found.transforms))
+        return bool(limits.broken(self._state(found.bones, found.weights)).any())
+
+    @one_blas_thread()
+    def squared_error(self, found: _Found) -> float:
+        """Of all vertices, less that of vertices at 0, in solver units."""
+        points, motion = self._whole.from_object_space(self._rest, found.transforms)
+        skin = homogeneous(points), found.bones, found.weights, len(found.heads)
+        return skin_equations(self._whole, *skin, ignore).squared_error(to_rows(motion))
+
+    def _limits(self, heads: np.ndarray, frame_count: int) -> PoseLimits:
+        return PoseLimits(self._parents, self._matrix.points_from_object_space(heads), frame_count, self._locked)
+
+    def _state(self, bones: np.ndarray, weights: np.ndarray) -> VertexState:
+        points = homogeneous(self._matrix.points_from_object_space(self._rest[self._free]))
+        return VertexState(points, bones[self._free], weights[self._free])
 
 
 def _motion(

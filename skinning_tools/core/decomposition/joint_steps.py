@@ -47,7 +47,8 @@ class JointSystem:
     @classmethod
     def joined(cls, parts: "list[JointSystem]") -> "JointSystem":
         """The system of all frames, from those of some each."""
-        matrix, right = sum(part.matrix for part in parts), sum(part.right for part in parts)
+        matrix = np.sum([part.matrix for part in parts], axis=0)
+        right = np.sum([part.right for part in parts], axis=0)
         factors = np.concatenate([part.factors for part in parts])
         return cls(matrix, right, factors, np.concatenate([part.sides for part in parts]))
 

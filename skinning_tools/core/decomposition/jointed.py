@@ -37,11 +37,13 @@ from .transforms import NormalEquations, from_rows, to_rows
 from .types import Decomposition, Settings
 from .vertex_step import VertexState, best_single_bones, improve_vertices, single_bones
 
-# The first rounds, for two in five iterations, know some vertices only, at least so many and of each bone, and the first
-# half of them take so many steps of bones and joints each, all others one; the last rounds know all vertices, before
-# and after idle bones are left out.
+# The first rounds, for two in five iterations, know some vertices only, at least so many and of each bone. Without limits
+# of posing, which are for the second half of them, a round has so many steps of bones and joints, else one. The last
+# rounds know all vertices.
 _SAMPLE, _LEAST_OF_BONE, _FIRST_STEPS = 1500, 12, 2
-_LAST_ROUNDS = 3
+_LAST_ROUNDS = 12
+# The share of the squared error that a round must save for more than one to follow.
+_WORTH_IT = 0.02
 # Steps of bones and joints after the last rounds.
 _LAST_STEPS = 2
 # Bones are left out if that adds no more than this share of the squared error, or moves vertices by no more than this
@@ -127,9 +129,9 @@ def solve_jointed(
     solve.motion = sample.motion
     solve.fit_vertices(span(progress, 0.42, 0.46))
     solve.start_vertices_anew(span(progress, 0.46, 0.5))
-    for start in (0.5, 0.6):
-        solve.improve(_LAST_ROUNDS, span(progress, start, start + 0.1))
-        partners = solve.leave_idle_bones_out(partners, plane)
+    partners = solve.leave_idle_bones_out(partners, plane)
+    solve.improve(_LAST_ROUNDS, span(progress, 0.5, 0.7))
+    partners = solve.leave_idle_bones_out(partners, plane)
     if settings.smoothness:
         solve.smooth(matrix, animation.triangles, settings.smoothness, span(progress, 0.7, 0.8))
     solve.move()
@@ -167,6 +169,9 @@ class _JointedSolve:
         """kind: of rigid bones, with the vertices' data; optimize: whether the rest pose is solved for, too."""
         self.kind, self.state, self.motion, self.skeleton = kind, state, motion, skeleton
         self._optimize = optimize
+        model = self._model()
+        norm = squared_error(model, state, kind.source) - self._equations().squared_error(to_rows(motion))
+        self._squared_norm = norm
 
     def on_sample(self, matrix: AnimationMatrix, reduction: Reduction) -> "_JointedSolve":
         """The same solve with some of the vertices only, on the same ``skeleton``, whose joints both move."""
@@ -209,7 +214,7 @@ class _JointedSolve:
         return partners
 
     def _without(self, bone: int) -> tuple[np.ndarray, VertexState, float]:
-        """The vertices (n,) of a bone, fitted to their other bones and to its parent, and what that adds to the error."""
+        """The vertices (n,) of a bone, fitted to their other bones and to its parent, and the error that this adds."""
         state, model, parent = self.state, self._model(), self.skeleton.parents[bone]
         vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
         mine = state.of(vertices)
@@ -231,8 +236,8 @@ class _JointedSolve:
         self.limit()
 
     def improve(self, rounds: int, progress: Progress, *, steps: int = 1, limited: bool = True) -> None:
-        """So many rounds: motion and joints by ``steps``, then vertices. limited: whether weights stay within the limits
-        of posing.
+        """At most so many rounds: ``steps`` of motion and joints, then vertices; if ``limited``, within the limits of
+        posing.
 
         Vertices are fitted to the motion extrapolated along its last change, but not in the last round; where that does
         not lower the error, they are fitted to the motion as it was.
@@ -241,21 +246,25 @@ class _JointedSolve:
         before: np.ndarray | None = None
         former: VertexState | None = None
         for number in range(rounds):
-            equations, heads = self._equations(), self.skeleton.heads
+            equations, heads, last = self._equations(), self.skeleton.heads, number == rounds - 1
             motion = self.skeleton.moved(equations, self.motion, steps)
-            error = equations.squared_error(to_rows(motion))
-            if before is not None and former is not None and error > lowest:
+            error = equations.squared_error(to_rows(motion)) + self._squared_norm
+            if former is not None and error > lowest:
                 self.state.put(slice(None), former)
                 self.skeleton.heads, self.motion, former = heads, before, None
                 factor *= 0.5
             else:
-                lowest, former, self.motion = error, None, motion
-                if before is not None and number < rounds - 1:
+                last |= error > (1.0 - _WORTH_IT) * lowest
+                # The first weights need not be within the limits.
+                lowest, former, self.motion = error if number else np.inf, None, motion
+                if before is not None and not last:
                     former = self.state.copy()
                     self.motion = self.skeleton.extrapolated(motion, motion - before, factor)
                 before = motion
             part = span(progress, number / rounds, (number + 1) / rounds)
             (self._fit_limited if limited else self.fit_vertices)(part)
+            if last:
+                break
 
     def move(self, *, joints: bool = True) -> None:
         """Better motion, and joints, for the present vertices."""

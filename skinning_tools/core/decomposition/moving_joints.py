@@ -4,7 +4,6 @@
 import numpy as np
 
 from ..bone_order import parents_first
-from ..dense import product
 from ..skeleton_symmetry import symmetric_joints
 from . import rigid
 from .joint_steps import JointSteps, JointSystem

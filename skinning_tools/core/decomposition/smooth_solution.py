@@ -29,8 +29,8 @@ def smooth_solution(
 ) -> tuple[np.ndarray, VertexState]:
     """``transforms`` (F, P, 3, 4) and ``state`` with weights smooth by ``amount``, from 0 to 1, in solver units.
 
-    follow: the motion Tᵀ (4P, 3F) for given equations, from the last one. Rest positions stay. The motion is that of the
-    vertices by their importance.
+    follow: the motion Tᵀ (4P, 3F) for the equations of vertices by their importance, from the last one. Rest positions
+    stay.
     squared_error: the ‖TX − A‖² by which the weights may move the vertices in proportion; by default that of the given
     skin. Raises Cancelled.
     """
