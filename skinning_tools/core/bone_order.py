@@ -29,3 +29,12 @@ def depths(parents: Sequence[int] | np.ndarray, names: Sequence[str] | None = No
 def parents_first(parents: Sequence[int] | np.ndarray) -> list[int]:
     """All bones, each after its parent; bones of equal depth keep their order. Raises BadSettings: see ``depths``."""
     return np.argsort(depths(parents), kind="stable").tolist()
+
+
+def subtrees(parents: np.ndarray) -> np.ndarray:
+    """(P, P) bool: for each bone of ``parents`` (P,) those below it, and itself."""
+    below = np.eye(len(parents), dtype=bool)
+    for bone in reversed(parents_first(parents)):
+        if parents[bone] >= 0:
+            below[parents[bone]] |= below[bone]
+    return below

@@ -120,8 +120,8 @@ def solve_again(
     joints of all P bones, held or not; the bones ``fixed`` (P,), which come last and have no weights, keep the motion
     ``given`` (F, P, 3, 4), and the others, whose ``parents`` in the skeleton are among them, may start from it. If all
     joints hold in it, and ``start`` is within the limits and as smooth as ``smoothness`` asks for, then the error is at
-    most that of ``start`` with ``given``. movable, bool: those of the others whose joints are found anew, see NewJoints. What is left as for
-    ``solve_weights``, which see for the errors raised.
+    most that of ``start`` with ``given``. movable, bool: those of the others whose joints are found anew, see
+    NewJoints. What is left as for ``solve_weights``, which see for the errors raised.
     """
     check_animation(animation)
     bones, weights, count, given = start.bones, start.weights, len(parents), given.copy()

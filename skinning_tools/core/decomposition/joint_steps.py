@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from ..bone_order import parents_first
+from ..bone_order import subtrees
 from ..dense import product, self_product
 from ..threads import mapped
 from . import rigid
@@ -22,8 +22,9 @@ from .transforms import NormalEquations, to_rows
 
 # Frames that one thread solves at once.
 _FRAMES_AT_ONCE = 32
-# Of a bone's resistance to turns: turns are held so firmly, so that those stay small that the vertices hardly tell.
-_DAMPING = 1e-3
+# Of a bone's resistance to turns, and of the largest: turns are held so firmly, so that those stay small that the
+# vertices hardly tell.
+_DAMPING, _LEAST_DAMPING = 1e-3, 1e-12
 # Shares of its turns of which each frame takes the best.
 _SHARES = (1.0, 0.5, 0.0)
 # Of the mean over the bones: bones that carry less than that stay as they are.
@@ -75,19 +76,20 @@ class JointSteps:
         self.mass = np.einsum("pk,pk->p", product(self._carried, equations.moments), self._carried)
         heavy = free & (self.mass > _LIGHT * self.mass.mean())
         self._turning, self._roots = np.flatnonzero(heavy), np.flatnonzero(heavy & (parents < 0))
+        # Few bones are roots, or none.
         carried = self._carried[self._roots]
-        pulled = product(carried, equations.moments)
+        pulled = carried @ equations.moments
         self._root_mass = pulled @ carried.T
         # How the roots follow what is left to do, and the moments of bones whose roots follow.
         self._follow = np.linalg.solve(self._root_mass, pulled)
-        self._moments = equations.moments - product(pulled.T, self._follow)
+        self._moments = equations.moments - pulled.T @ self._follow
 
     def settled(self, motion: np.ndarray, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``motion`` (F, P, 3, 4) with the joints in place and the roots where they are best, all rotations as they
         are; and ‖TX − A‖² − ‖A‖² of each frame (F,)."""
         result = joined(motion, heads, self._parents)
         rows, left = self._left(result)
-        pull = product(self._carried[self._roots], left)
+        pull = self._carried[self._roots] @ left
         shift = np.linalg.solve(self._root_mass, pull)
         errors = -(rows * (left + self._equations.products)).sum(axis=0) - (pull * shift).sum(axis=0)
         shift = shift.reshape(len(self._roots), len(motion), 3)
@@ -97,22 +99,20 @@ class JointSteps:
     def linearized(self, motion: np.ndarray, heads: np.ndarray, children: np.ndarray) -> JointSystem:
         """About ``motion`` (F, P, 3, 4), settled, with joints ``heads`` (P, 3), for steps of those of ``children``."""
         left = self._left(motion)[1]
-        left -= product(self._follow.T, product(self._carried[self._roots], left))
+        left -= self._follow.T @ (self._carried[self._roots] @ left)
         lever, carried = self._lever(heads), self._carried[children]
-        spread = product(product(lever, self._moments), lever.T)
-        crossed, mass = product(lever, self._moments) @ carried.T, carried @ self._moments @ carried.T
+        pulled = product(lever, self._moments)
+        moments = _Moments(product(pulled, lever.T), pulled @ carried.T, carried @ self._moments @ carried.T)
         rotations, frames = motion[..., :3], len(motion)
         arms = rotations[:, self._parents[children]] - rotations[:, children]
         torques = product(lever, left).reshape(len(self._turning), 3, frames, 3).transpose(2, 0, 3, 1)
-        pulls = product(carried, left).reshape(len(children), frames, 3).swapaxes(0, 1)
-        return JointSystem.joined(
-            mapped(
-                lambda part: _eliminated(
-                    rotations[part, self._turning], arms[part], torques[part], pulls[part], spread, crossed, mass
-                ),
-                [slice(start, start + _FRAMES_AT_ONCE) for start in range(0, frames, _FRAMES_AT_ONCE)],
-            )
-        )
+        pulls = (carried @ left).reshape(len(children), frames, 3).swapaxes(0, 1)
+
+        def eliminated(part: slice) -> JointSystem:
+            return moments.eliminated(rotations[part, self._turning], arms[part], torques[part], pulls[part])
+
+        parts = [slice(start, start + _FRAMES_AT_ONCE) for start in range(0, frames, _FRAMES_AT_ONCE)]
+        return JointSystem.joined(mapped(eliminated, parts))
 
     def moved(
         self, system: JointSystem, motion: np.ndarray, errors: np.ndarray, heads: np.ndarray, step: np.ndarray
@@ -149,57 +149,53 @@ class JointSteps:
         return lever[self._turning].reshape(-1, 4 * count)
 
 
-def subtrees(parents: np.ndarray) -> np.ndarray:
-    """(P, P) bool: the bones below each one, and itself."""
-    below = np.eye(len(parents), dtype=bool)
-    for bone in reversed(parents_first(parents)):
-        if parents[bone] >= 0:
-            below[parents[bone]] |= below[bone]
-    return below
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """Of turns (3p, 3p), of turns and joints (3p, n), and of joints (n, n), alike in all frames."""
 
+    turns: np.ndarray
+    mixed: np.ndarray
+    joints: np.ndarray
 
-def _eliminated(
-    rotations: np.ndarray,
-    arms: np.ndarray,
-    torques: np.ndarray,
-    pulls: np.ndarray,
-    spread: np.ndarray,
-    crossed: np.ndarray,
-    mass: np.ndarray,
-) -> JointSystem:
-    """The system of joints in some frames, from B_j and the data's pull on it (f, p, 3, 3), and the like of the joints,
-    arms (f, n, 3, 3) and pulls (f, n, 3); the moments of turns (3p, 3p), of turns and joints (3p, n), of joints (n, n).
-    """
-    frames, turning, count = len(rotations), rotations.shape[1], len(mass)
-    columns = np.ascontiguousarray(rotations.swapaxes(2, 3)).reshape(frames, turning, 3, 3)
-    blocks = spread.reshape(turning, 3, turning, 3)
-    # B_j G_jk, then B_j G_jk B_kᵀ, whose places are frame, k, j, and the axes of j and k.
-    half = np.matmul(rotations, spread.reshape(turning, 3, 3 * turning)).reshape(frames, turning, 3, turning, 3)
-    half = np.ascontiguousarray(half.transpose(0, 3, 1, 2, 4)).reshape(frames, turning, 3 * turning, 3)
-    moved = np.matmul(half, columns).reshape(frames, turning, turning, 3, 3)
-    system = np.ascontiguousarray(-moved.transpose(0, 2, 4, 1, 3))
-    traces = np.einsum("fkjii->fjk", moved)
-    for axis in range(3):
-        system[:, :, axis, :, axis] += traces
-    system = system.reshape(frames, 3 * turning, 3 * turning)
-    diagonal = np.arange(3 * turning)
-    resistance = np.einsum("jiji->j", blocks)
-    system[:, diagonal, diagonal] += np.repeat(_DAMPING * resistance + 1e-12 * resistance.max(), 3)
+    def eliminated(
+        self, rotations: np.ndarray, arms: np.ndarray, torques: np.ndarray, pulls: np.ndarray
+    ) -> JointSystem:
+        """The system of some frames: from B_j and how the data pull on it (f, p, 3, 3); from what a step of each joint
+        is multiplied by (f, n, 3, 3), and the pull on that (f, n, 3)."""
+        frames, turning, count = len(rotations), rotations.shape[1], len(self.joints)
+        places = np.matmul(rotations, self.mixed.reshape(turning, 3, count))
+        mixed = np.cross(places[..., None], arms.transpose(0, 2, 1, 3)[:, None], axisa=2, axisb=2, axisc=2)
+        drawn = _axial(torques @ rotations.swapaxes(2, 3))
+        right = [drawn.reshape(frames, -1, 1), mixed.reshape(frames, 3 * turning, 3 * count)]
+        # A system is symmetric, so that its transpose, which LAPACK can overwrite, is the same.
+        factors = np.array([dpotrf(system.T, lower=1, overwrite_a=1)[0] for system in self._systems(rotations)])
+        both = zip(factors, np.concatenate(right, axis=2), strict=True)
+        sides = np.array([dtrtrs(factor, side, lower=1)[0] for factor, side in both])
+        answered = self_product(sides.reshape(3 * turning * frames, 1 + 3 * count))
+        flat = arms.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frames)
+        matrix = (flat @ flat.T).reshape(count, 3, count, 3) * self.joints[:, None, :, None]
+        pull = np.einsum("fcij,fci->cj", arms, pulls).ravel()
+        matrix = matrix.reshape(3 * count, 3 * count)
+        return JointSystem(matrix - answered[1:, 1:], pull - answered[1:, 0], factors, sides)
 
-    drawn = torques @ columns
-    places = np.matmul(rotations, crossed.reshape(turning, 3, count))
-    mixed = np.cross(places[..., None], arms.transpose(0, 2, 1, 3)[:, None], axisa=2, axisb=2, axisc=2)
-    right = np.concatenate(
-        [_axial(drawn).reshape(frames, -1, 1), mixed.reshape(frames, 3 * turning, 3 * count)], axis=2
-    )
-    # The system is symmetric, so that its transpose, which LAPACK can overwrite, is the same.
-    factors = np.array([dpotrf(each.T, lower=1, overwrite_a=1)[0] for each in system])
-    sides = np.array([dtrtrs(factor, side, lower=1)[0] for factor, side in zip(factors, right, strict=True)])
-    answered = self_product(sides.reshape(3 * turning * frames, 1 + 3 * count))
-    arm = arms.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frames)
-    matrix = product(arm, arm.T).reshape(count, 3, count, 3) * mass[:, None, :, None]
-    pull = np.einsum("fcij,fci->cj", arms, pulls).ravel()
-    return JointSystem(matrix.reshape(3 * count, 3 * count) - answered[1:, 1:], pull - answered[1:, 0], factors, sides)
+    def _systems(self, rotations: np.ndarray) -> np.ndarray:
+        """(f, 3p, 3p) of the turns: tr(M) − Mᵀ with M = B_j G_jk B_kᵀ, and the damping."""
+        frames, turning = rotations.shape[:2]
+        half = np.matmul(rotations, self.turns.reshape(turning, 3, 3 * turning))
+        half = half.reshape(frames, turning, 3, turning, 3).transpose(0, 3, 1, 2, 4)
+        half = np.ascontiguousarray(half).reshape(frames, turning, 3 * turning, 3)
+        columns = np.ascontiguousarray(rotations.swapaxes(2, 3))
+        # The places are frame, k, j, and the axes of j and of k.
+        moved = np.matmul(half, columns).reshape(frames, turning, turning, 3, 3)
+        systems = np.ascontiguousarray(-moved.transpose(0, 2, 4, 1, 3))
+        traces = np.einsum("fkjii->fjk", moved)
+        for axis in range(3):
+            systems[:, :, axis, :, axis] += traces
+        systems = systems.reshape(frames, 3 * turning, 3 * turning)
+        diagonal = np.arange(3 * turning)
+        resistance = np.einsum("jiji->j", self.turns.reshape(turning, 3, turning, 3))
+        systems[:, diagonal, diagonal] += np.repeat(_DAMPING * resistance + _LEAST_DAMPING * resistance.max(), 3)
+        return systems
 
 
 def _axial(matrices: np.ndarray) -> np.ndarray:

@@ -2,10 +2,9 @@
 """Rigid bones of a skeleton, solved again: for posing by hand, and so that joints do not slip (after Le & Deng 2014).
 
 ``solve_posable`` limits weights alone. In ``solve_jointed``, a bone j turns about its joint h_j, which its parent
-carries: M_j v = B_j (v − h_j) + M_parent h_j. Three steps lower the same error in turn. The rotations, and the motion
-of the roots, for given joints and weights: see jointed_bones. The joints for given rotations: the translations t_j
-= t_parent + (B_parent − B_j) h_j are linear in all joints, so that they are one system of 3P unknowns, with sums over
-the frames alone. Weights and rest pose for given motion: as in any solve, within the limits of posing.
+carries: M_j v = B_j (v − h_j) + M_parent h_j. Two steps lower the same error in turn: rotations, joints and the motion
+of the roots for given weights, all at once (see joint_steps); weights and rest pose for given motion, as in any solve,
+within the limits of posing.
 """
 
 from dataclasses import replace
@@ -37,9 +36,9 @@ from .transforms import NormalEquations, from_rows, to_rows
 from .types import Decomposition, Settings
 from .vertex_step import VertexState, best_single_bones, improve_vertices, single_bones
 
-# The first rounds, for two in five iterations, know some vertices only, at least so many and of each bone. Without limits
-# of posing, which are for the second half of them, a round has so many steps of bones and joints, else one. The last
-# rounds know all vertices.
+# The first rounds, for two in five iterations, know some vertices only, at least so many and of each bone. Without
+# limits of posing, which are for the second half of them, a round has so many steps of bones and joints, else one. The
+# last rounds know all vertices.
 _SAMPLE, _LEAST_OF_BONE, _FIRST_STEPS = 1500, 12, 2
 _LAST_ROUNDS = 12
 # The share of the squared error that a round must save for more than one to follow.
@@ -50,7 +49,7 @@ _LAST_STEPS = 2
 # share of the unit ball (root mean square), which nobody sees.
 _IDLE, _UNSEEN = 0.01, 2e-4
 # How far motion is extrapolated along its last change, while that lowers the error.
-_EXTRAPOLATION = 0.7
+_EXTRAPOLATION = 0.4
 # What reducing the animation may lose: a share of the error of free bones, at least so much of the unit ball.
 _REDUCTION, _LEAST_LOST = 0.1, 1e-6
 # Sweeps over vertices that start anew, in which their bones come together.
@@ -249,7 +248,7 @@ class _JointedSolve:
             equations, heads, last = self._equations(), self.skeleton.heads, number == rounds - 1
             motion = self.skeleton.moved(equations, self.motion, steps)
             error = equations.squared_error(to_rows(motion)) + self._squared_norm
-            if former is not None and error > lowest:
+            if before is not None and former is not None and error > lowest:
                 self.state.put(slice(None), former)
                 self.skeleton.heads, self.motion, former = heads, before, None
                 factor *= 0.5

@@ -166,11 +166,6 @@ class JointedBones:
         checkpoint(progress, 1.0, _STAGE)
         return current
 
-    def swept(self, motion: np.ndarray) -> tuple[np.ndarray, float]:
-        """Better motion than ``motion`` (F, P, 3, 4) of the bone kind with its joints in place, and its
-        ‖TX − A‖² − ‖A‖²: one sweep."""
-        return self._sweep(joined(motion, self._heads, self._parents))
-
     def slid(self, motion: np.ndarray, most: float) -> np.ndarray:
         """Better motion (F, P, 3, 4) in which a bone leaves its joint by up to ``most``: one sweep over rigid bones."""
         result, left = motion.copy(), self._left(motion)

@@ -13,14 +13,15 @@ from .transforms import NormalEquations
 # Radians (root mean square): joints stay near where they were found along directions in which bones turn less than
 # that, such as the axis of a hinge.
 _FAINT_TURN = 0.03
-# Of the unit ball: joints that would move farther than that from where they were found are held more firmly, in so many
-# attempts.
-_FARTHEST, _FIRMER = 0.12, 4
+# Of the unit ball: joints stay so near to where they were found. Where some would not, the others are solved for again,
+# in so many attempts.
+_FARTHEST, _ATTEMPTS = 0.12, 4
 # Vertices, squared weights added up: joints that carry less, such as those of bones that lost all vertices, stay.
 _LEAST_MASS = 1e-9
-# A joint beside the middle of a symmetric body that would come closer to it than by this share of where it was found is
-# held there, so many times more firmly, so that hips do not cross.
-_ASIDE, _FIRM = 0.5, 1e3
+# A joint beside the middle of a symmetric body stays so far from it, by where it was found: so hips do not cross.
+_ASIDE = 0.5
+# Joints that may go no farther are held so much more firmly than all else would move them.
+_FIRM = 1e3
 # Of the unit ball: a body's diagonal.
 _DIAGONAL = 2.0
 # Shares of a step, the first of which is taken that lowers the error.
@@ -103,7 +104,7 @@ class MovingJoints:
         heads, count = self.heads.copy(), len(children)
         target, hold = self.found[children].copy(), np.repeat(faint[:, None], 3, axis=1)
         firm = _FIRM * np.maximum(np.diag(system.matrix).reshape(count, 3), hold)
-        for _ in range(_FIRMER):
+        for _ in range(_ATTEMPTS):
             held = system.matrix + np.diag(hold.ravel())
             drawn = system.right + (hold * (target - self.heads[children])).ravel()
             heads[children] = self.heads[children] + np.linalg.solve(held, drawn).reshape(count, 3)

@@ -10,7 +10,7 @@ costs accuracy, so that the error may grow by a given share only.
 
 import numpy as np
 
-from ..bone_order import parents_first
+from ..bone_order import subtrees
 from ..deform.influences import weight_matrix
 from ..strongest import strongest_bones, strongest_first
 from .bone_model import BoneModel
@@ -34,10 +34,7 @@ class PoseLimits:
         """parents (P,); heads (P, 3): joints at rest, in solver units; frame_count: of the animation; locked (P,) bool:
         bones that get no more vertices."""
         self._heads, self._frame_count = heads, frame_count
-        self._below = np.eye(len(parents), dtype=bool)
-        for bone in reversed(parents_first(parents)):
-            if parents[bone] >= 0:
-                self._below[parents[bone]] |= self._below[bone]
+        self._below = subtrees(parents)
         linked = np.flatnonzero(parents >= 0)
         self._near = np.eye(len(parents), dtype=bool)
         self._near[linked, parents[linked]] = self._near[parents[linked], linked] = True
@@ -88,7 +85,7 @@ class PoseLimits:
         """Fit vertices again, in place, that break the limits: with their bones as far as these may move them, or with
         one of their bones, its parent and its children, or as they were in ``former``, whichever is closest.
 
-        former: the same vertices before, of which those that keep the limits count. most_error: ``squared_error``
+        former: the same vertices before, which count as far as they keep the limits. most_error: ``squared_error``
         afterwards at most, by default the ``dearer_error`` of the present one. Where that does not suffice for all, the
         vertices come first that gain most for what they cost.
         """

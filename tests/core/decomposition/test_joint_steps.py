@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gauss-Newton steps of bones on joints."""
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from skinning_tools.core.decomposition.joint_steps import JointSteps
+from skinning_tools.core.decomposition.jointed_bones import JointedBones, joined
+from skinning_tools.core.decomposition.moving_joints import MovingJoints
+from skinning_tools.core.decomposition.transforms import NormalEquations, design_matrix, to_rows
+
+PARENTS = np.array([1, -1, 1, 2, -1])
+COUNT, FRAMES = len(PARENTS), 5
+
+
+def posed(heads, size=0.7):
+    """Bones (F, P, 3, 4) on their joints that turn by about ``size`` radians, the roots elsewhere."""
+    random = np.random.default_rng(1)
+    motion = np.zeros((FRAMES, COUNT, 3, 4))
+    motion[..., :3] = (
+        Rotation.from_rotvec(size * random.normal(size=(FRAMES * COUNT, 3))).as_matrix().reshape(FRAMES, COUNT, 3, 3)
+    )
+    motion[..., 3] = random.normal(size=(FRAMES, COUNT, 3))
+    return joined(motion, heads, PARENTS)
+
+
+def equations_of(motion, noise=0.0):
+    """Of 60 vertices with two bones each that move like that."""
+    random = np.random.default_rng(2)
+    points = np.concatenate([random.normal(size=(60, 3)), np.ones((60, 1))], axis=1)
+    bones = np.stack([np.arange(60) % COUNT, random.integers(COUNT, size=60)], axis=1)
+    weights = random.uniform(0.2, 1.0, size=(60, 2))
+    design = design_matrix(points, bones, weights / weights.sum(axis=1, keepdims=True), COUNT)
+    data = design @ to_rows(motion)
+    data = data + noise * random.normal(size=data.shape)
+    equations = NormalEquations(COUNT, data.shape[1])
+    equations.add(design, data)
+    return equations, float(np.square(data).sum())
+
+
+HEADS = np.random.default_rng(3).normal(size=(COUNT, 3))
+
+
+def test_few_steps_find_the_motion_that_many_sweeps_find():
+    wanted = posed(HEADS)
+    equations, squared_norm = equations_of(wanted, noise=0.1)
+    start = posed(HEADS, size=0.0)
+    start[..., 3] = wanted[..., 3]
+    swept = JointedBones(equations, HEADS, PARENTS).solve(wanted, squared_norm, lambda *_: True)
+    motion = MovingJoints(HEADS, PARENTS).moved(equations, start, 12, joints=False)
+    turns = motion[..., :3]
+    np.testing.assert_allclose(turns @ np.swapaxes(turns, -1, -2), np.broadcast_to(np.eye(3), turns.shape), atol=1e-9)
+    np.testing.assert_allclose(motion, joined(motion, HEADS, PARENTS), atol=1e-12)
+    least = equations.squared_error(to_rows(swept)) + squared_norm
+    assert equations.squared_error(to_rows(motion)) + squared_norm < 1.001 * least
+
+
+def test_joints_and_motion_are_found_together():
+    equations, squared_norm = equations_of(posed(HEADS))
+    near = HEADS + np.random.default_rng(4).normal(scale=0.04, size=HEADS.shape)
+    skeleton = MovingJoints(near, PARENTS)
+    motion = skeleton.moved(equations, joined(posed(HEADS), near, PARENTS), 12)
+    linked = PARENTS >= 0
+    assert np.abs(skeleton.heads - HEADS)[linked].max() < 0.1 * np.abs(near - HEADS)[linked].max()
+    assert equations.squared_error(to_rows(motion)) + squared_norm < 1e-4 * squared_norm
+
+
+def test_bones_whose_motion_is_given_keep_it():
+    # All that is free hangs from them.
+    parents, free = np.array([1, -1, 1, 2, -1]), np.array([True, False, True, True, False])
+    wanted = posed(HEADS)
+    equations, squared_norm = equations_of(wanted)
+    start = wanted.copy()
+    start[:, free, :, :3] = np.eye(3)
+    motion = MovingJoints(HEADS, parents, free=free).moved(equations, start, 12, joints=False)
+    np.testing.assert_array_equal(motion[:, ~free], start[:, ~free])
+    assert equations.squared_error(to_rows(motion)) + squared_norm < 1e-9 * squared_norm
+
+
+def test_the_errors_of_frames_are_those_of_the_equations():
+    equations, _ = equations_of(posed(HEADS), noise=0.1)
+    bones = JointSteps(equations, PARENTS, np.ones(COUNT, bool))
+    motion, errors = bones.settled(posed(HEADS, size=0.5), HEADS)
+    np.testing.assert_allclose(errors.sum(), equations.squared_error(to_rows(motion)), rtol=1e-9)
