@@ -69,3 +69,35 @@ def test_weights_hold_when_the_skeleton_is_posed(locked):
     else:
         assert turned[near].max() <= 0.02 * np.linalg.norm(np.ptp(rest, axis=0))
     np.testing.assert_allclose(found[2].sum(axis=1), 1.0)
+
+
+def test_solving_again_and_again_never_raises_the_error():
+    rest, triangles = skinned_shapes.cuboid()
+    bones, weights = skinned_shapes.chain_weights(rest[:, 0], [2.0, 4.0], reach=1.0)
+    heads, parents = np.array([[0.0, 0, 0], [2, 0, 0], [4, 0, 0]]), np.array([-1, 0, 1])
+    random = np.random.default_rng(4)
+    motion = np.tile(np.eye(3, 4), (6, 3, 1, 1))
+    for frame, bone in np.ndindex(6, 3):
+        turned = skinned_shapes.about(Rotation.from_rotvec(0.5 * random.normal(size=3)).as_matrix(), heads[bone])
+        above = np.vstack([motion[frame, max(bone - 1, 0)], [0, 0, 0, 1]]) if bone else np.eye(4)
+        motion[frame, bone] = above[:3] @ np.vstack([turned, [0, 0, 0, 1]])
+    frames = np.array([skin_frame(rest, bones, weights, each) for each in motion])
+    frames += random.normal(scale=0.05, size=frames.shape)
+    animation, given = Animation(frames.astype(np.float32), triangles), motion
+    errors = []
+    for _ in range(4):
+        start = Given(bones, weights, np.zeros(3, bool), np.zeros(len(rest), bool))
+        given, bones, weights, _ = solve_again(
+            animation,
+            rest,
+            start,
+            Joints(heads, parents),
+            2,
+            parents=parents,
+            given=given,
+            fixed=np.zeros(3, bool),
+            smoothness=0.3,
+        )
+        made = np.array([skin_frame(rest, bones, weights, each) for each in given])
+        errors.append(np.square(made - frames).mean())
+    assert (np.diff(errors) <= 1e-9 * errors[0]).all(), errors
