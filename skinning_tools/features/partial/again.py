@@ -53,6 +53,7 @@ from .skeleton import Skeleton
 from .steps import Reading, error_of, read_parts
 
 if TYPE_CHECKING:
+    from ...core.decomposition.again import SolvedAgain
     from ...core.decomposition.residual import ResidualShapes
 
 
@@ -71,11 +72,11 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
     names, numbers = edited.skeleton.names, reading.animation.frame_numbers
     solving = background.run_in_worker(_work(edited, settings))
     solution: _Solution = yield from background.part_of(solving, 0.4, 0.8, "Solving weights and motion")
-    place = _placing(context, edited, solution)
+    solved, place = solution.solved, _placing(context, edited, solution.solved)
     gone, known = left_behind(parts, result), known_error(result, parts, reading.animation, settings.frame_step)
     times = actions.key_times(context.scene, numbers)
     with armature_copy(parts.armature, place) as copy, ExitStack() as undo:
-        poses = in_armature_space(solution.transforms, reading.motion, copy, names)
+        poses = in_armature_space(solved.transforms, reading.motion, copy, names)
         wanted = WantedPoses(names, poses, edited.problem.held[: len(names)], {}, False)
         action, made = new_action(copy, parts.armature, wanted, reading.motion, times, None, "solved")
         undo.callback(remove_action, action)
@@ -84,7 +85,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
         checking = check_followed(context, copy, made[0], numbers, parts.armature.name)
         yield from background.part_of(checking, 0.8, 0.85, "Checking the keys")
         with plain_copy(parts, copy) as probe:
-            write_bone_weights(probe, before, solution.bones, solution.weights)
+            write_bone_weights(probe, before, solved.bones, solved.weights)
             shape_action = _put_shapes(probe, shapes, solution.shapes, action, times)
             if shape_action != action:
                 undo.callback(remove_action, shape_action)
@@ -92,11 +93,11 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
             check_unchanged(parts.mesh, len(before.bones))
             with put_back_on_failure(context, [parts.mesh], parts.armature):
                 apply_motion(context, parts.armature, (), action)
-                write_bone_weights(parts.mesh, before, solution.bones, solution.weights)
+                write_bone_weights(parts.mesh, before, solved.bones, solved.weights)
                 remove_groups(parts.mesh, gone)
                 forget_figures(parts.mesh)
                 attached = attach(parts, reading.chosen.taught)
-                notes = _notes(edited, solution, attached)
+                notes = _notes(edited, solved, attached)
                 if shapes:
                     play_residual_keys(parts.mesh, probe, shapes)
                 # At the end, as limits, locks and joints are not put back.
@@ -150,54 +151,51 @@ def _read(
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
-    """transforms (F, P, 3, 4), bones and weights (N, K), heads (P, 3): joints in the mesh object's space. new (P,)
-    bool: the bones that had no vertices before. shapes: the residual shapes from zero to one and their offset, None if
-    there are none."""
+    """solved: in the mesh object's space. shapes: the residual shapes from zero to one and their offset, None if there
+    are none."""
 
-    transforms: np.ndarray
-    bones: np.ndarray
-    weights: np.ndarray
-    heads: np.ndarray
-    new: np.ndarray
+    solved: "SolvedAgain"
     shapes: "tuple[ResidualShapes, np.ndarray | None] | None"
 
 
 def _work(edited: _Edited, settings: AgainSettings) -> Callable[[Progress], _Solution]:
     """The solve, for a worker: what it needs of the scene is read now."""
-    from ...core.decomposition.again import first_weights, solve_again
+    from ...core.decomposition.again import EditedSkeleton, solve_again
     from ...core.decomposition.partial import Given
     from ...core.decomposition.residual import fit_residual_shapes
 
     parts, reading, problem, names = edited.parts, edited.reading, edited.problem, edited.skeleton.names
     rest, edges = rest_positions(parts.mesh.data), mesh_edges(parts.mesh.data)
-    ends = _ends(parts, reading.motion.to_armature[0], names)
     # The bones start from what they do now, if the joints allow it: so that the solve makes nothing worse.
     given = problem.given.copy()
     given[:, ~problem.fixed] = reading.motion.matrices
-    parents, (bones, weights) = named_parents(parts.armature, names), read_weights(parts.mesh, names)
+    given_weights = *read_weights(parts.mesh, names), reading.weights.locked, np.zeros(len(rest), bool)
+    skeleton = EditedSkeleton(
+        problem.joints,
+        named_parents(parts.armature, names),
+        _ends(parts, reading.motion.to_armature[0], names),
+        given,
+        problem.fixed,
+        edited.skeleton.movable,
+        edited.skeleton.known,
+    )
     count = min(len(edited.shapes), len(reading.animation.frames))
 
     def solve(progress: Progress) -> _Solution:
-        start = first_weights(rest, edges, bones, weights, ends, parents)
         found = solve_again(
             reading.animation,
             rest,
-            Given(*start, reading.weights.locked, np.zeros(len(rest), bool)),
-            problem.joints,
+            edges,
+            Given(*given_weights),
+            skeleton,
             settings.max_influences,
             span(progress, 0.0, 0.8 if count else 1.0),
-            parents=parents,
-            given=given,
-            fixed=problem.fixed,
             smoothness=settings.smoothness,
-            edges=edges,
-            movable=edited.skeleton.movable,
         )
-        skin = rest, found[1], found[2], found[0]
+        skin = rest, found.bones, found.weights, found.transforms
         frames, part = reading.animation.frames, span(progress, 0.8, 1.0)
         shapes = fit_residual_shapes(frames, *skin, count, part).from_zero_to_one() if count else None
-        new = np.bincount(bones[weights > 0], minlength=len(names)) == 0
-        return _Solution(*found, new, shapes)
+        return _Solution(found, shapes)
 
     return solve
 
@@ -223,21 +221,22 @@ def _put_shapes(
 
 
 def _placing(
-    context: bpy.types.Context, edited: _Edited, solution: _Solution
+    context: bpy.types.Context, edited: _Edited, solved: "SolvedAgain"
 ) -> Callable[[bpy.types.Object], None] | None:
     """Moves the heads of an armature's bones to the joints that were found; None if there are none."""
-    skeleton, heads = edited.skeleton, transform_points(solution.heads, edited.reading.motion.to_armature[0])
+    skeleton, heads = edited.skeleton, transform_points(solved.heads, edited.reading.motion.to_armature[0])
     moved = zip(skeleton.names, heads, skeleton.movable, strict=True)
     placed = {name: Vector(head) for name, head, moves in moved if moves}
     return partial(place_heads, context, heads=placed) if placed else None
 
 
-def _notes(edited: _Edited, solution: _Solution, attached: Sequence[str]) -> list[str]:
+def _notes(edited: _Edited, solved: "SolvedAgain", attached: Sequence[str]) -> list[str]:
     """Notes for the user. attached: those of ``attach``."""
     parts, reading, skeleton = edited.parts, edited.reading, edited.skeleton
-    follow = np.bincount(solution.bones[solution.weights > 0], minlength=len(skeleton.names))
+    follow = np.bincount(solved.bones[solved.weights > 0], minlength=len(skeleton.names))
     notes = [*reading.notes, *target_notes(parts, reading), *attached, *_other_meshes(parts)]
-    notes += [*size_notes(parts, reading, solution.bones, solution.weights), *skeleton.notes(follow, solution.new)]
+    notes += size_notes(parts, reading, solved.bones, solved.weights)
+    notes += skeleton.notes(follow, solved.new, solved.kept_small)
     notes += shorter_notes(edited.result, reading.animation.frame_numbers)
     if edited.shapes:
         notes.append(f"{counted(len(edited.shapes), 'residual shape')} solved again")

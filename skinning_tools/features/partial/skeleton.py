@@ -18,7 +18,7 @@ class Skeleton:
 
     held (P): whether each turns about its joint. One on a bone that does not deform, such as a root, moves freely.
     movable (P,) bool: whose joints the solve finds. abandoned (P,) bool: bones that move freely now, and that another
-    has carried.
+    has carried. known (P,) bool: bones that a conversion has found or a solve has kept.
     """
 
     armature: bpy.types.Object
@@ -26,6 +26,7 @@ class Skeleton:
     held: list[bool]
     movable: np.ndarray
     abandoned: np.ndarray
+    known: np.ndarray
 
     @classmethod
     def of(
@@ -40,25 +41,33 @@ class Skeleton:
         movable = undecided_joints(armature, names) & find_joints
         if movable.any():
             check_armature(armature)
-        return cls(armature, names, held, movable, abandoned_joints(armature, names) & ~np.array(held))
+        abandoned = abandoned_joints(armature, names) & ~np.array(held)
+        known = np.array([has_note(armature.pose.bones[name]) for name in names])
+        return cls(armature, names, held, movable, abandoned, known)
 
-    def notes(self, follow: np.ndarray, new: np.ndarray) -> list[str]:
+    def notes(self, follow: np.ndarray, new: np.ndarray, kept_small: np.ndarray) -> list[str]:
         """What became of the bones, where their user may not expect it. follow (P,): the numbers of their vertices;
-        new (P,) bool: those that had none before."""
+        new (P,) bool: those that had none before; kept_small (P,) bool: those that were kept from taking over more."""
         notes = []
         stray = np.flatnonzero(new & (named_parents(self.armature, self.names) < 0) & (follow > 0))
         if len(stray):
             told = listed([f"{self.names[index]} ({vertices_text(int(follow[index]))})" for index in stray])
             notes.append(
-                f"{counted(len(stray), 'new bone')} moving freely, without a parent that deforms: {told}. Parent it in "
-                "Edit Mode to let it turn about a joint"
+                f"{counted(len(stray), 'new bone')} moving freely, without a parent that deforms: {told}. To let a bone "
+                "turn about a joint, parent it in Edit Mode"
             )
         alone = self._named(self.abandoned)
         if alone:
             notes.append(
-                f"{counted(len(alone), 'bone')} moving freely, as the bone that carried them is gone or does not "
-                f"deform: {listed(alone)}. Parent all but one of them to bones that deform, in Edit Mode, to give them "
-                "joints"
+                f"{counted(len(alone), 'bone')} moving freely, because the parent is gone or does not deform: "
+                f"{listed(alone)}. Parent all but one of the loose bones to bones that deform, in Edit Mode, to give "
+                "them joints"
+            )
+        small = self._named(kept_small)
+        if small:
+            notes.append(
+                f"{counted(len(small), 'small bone')} kept to few vertices: {listed(small)}. What moves alike around "
+                "would follow it otherwise; for more, paint it weights"
             )
         idle = self._named(follow == 0)
         if idle:
