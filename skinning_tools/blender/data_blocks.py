@@ -8,6 +8,12 @@ from itertools import chain, count
 import bpy
 
 
+def library_of(block: bpy.types.ID) -> bpy.types.Library | None:
+    """The file that the block is linked from, itself or as the original of an override; None for one of this file."""
+    override = block.override_library
+    return block.library if override is None else override.reference.library
+
+
 def is_alive(block: bpy.types.bpy_struct) -> bool:
     """False if the user, an undo or loading a file has removed the data-block."""
     try:

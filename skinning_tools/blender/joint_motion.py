@@ -20,8 +20,8 @@ _LEAST_FRAMES = 12
 # Frames that are looked at before the user's scene, which is evaluated for it, plays its own action again.
 _TOGETHER = 10
 
-# A clip, None for what the armature plays now, and a frame.
-Moment = tuple[Clip | None, int]
+# A clip and a place on its curves, or None, for what the armature plays now, and a frame of the scene.
+Moment = tuple[Clip | None, float]
 
 
 def rotation_limits(bone: bpy.types.PoseBone, locks_suffice: bool = True) -> np.ndarray | None:
@@ -67,14 +67,14 @@ def spread(numbers: range, most: int) -> list[int]:
 def played_motion(
     context: bpy.types.Context, armature: bpy.types.Object, names: Sequence[str], moments: Sequence[Moment]
 ) -> background.Steps[tuple[np.ndarray, tuple[str, ...]]]:
-    """Generator: the motion (F, P, 4, 4) of the bones ``names`` from rest, in the armature's space, at the ``moments``;
-    and notes on what Blender left out."""
+    """Generator: the motion (F, P, 4, 4) of the bones ``names`` from rest, in the armature's space, at the ``moments``,
+    all of clips or none; and notes on what Blender left out."""
     if not moments:
         return np.zeros((0, len(names), 4, 4)), ()
     keyed = sorted(frozenset().union(*(clip.bones for clip, _ in moments if clip is not None)))
-    omissions = Omissions(context, [], sorted({number for _, number in moments}), [armature])
+    omissions = Omissions(context, [], sorted({round(number) for _, number in moments}), [armature])
     poses: list[list[np.ndarray]] = []
-    with temporary_scene(context.scene, [armature]) as scene:
+    with temporary_scene(context.scene, [armature], own_time=moments[0][0] is not None) as scene:
         for clip, numbers in _runs(moments):
             # Left before each yield: the user sees what the armature plays.
             with _shown(armature), playing(armature, clip, reset=keyed) if clip is not None else nullcontext():
@@ -89,7 +89,7 @@ def played_motion(
     return np.array(poses, dtype=np.float64) @ inverse, texts_of(omissions.finish())
 
 
-def _runs(moments: Sequence[Moment]) -> Iterator[tuple[Clip | None, list[int]]]:
+def _runs(moments: Sequence[Moment]) -> Iterator[tuple[Clip | None, list[float]]]:
     """The moments by clip, a few frames at a time."""
     for clip, same in groupby(moments, key=itemgetter(0)):
         numbers = [number for _, number in same]

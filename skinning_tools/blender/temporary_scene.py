@@ -10,15 +10,20 @@ from .data_blocks import is_alive
 
 
 @contextmanager
-def temporary_scene(scene: bpy.types.Scene, objects: Iterable[bpy.types.Object]) -> Iterator[bpy.types.Scene]:
+def temporary_scene(
+    scene: bpy.types.Scene, objects: Iterable[bpy.types.Object], *, own_time: bool = False
+) -> Iterator[bpy.types.Scene]:
     """A new scene with ``objects`` and the time settings of ``scene``; removed at the end in any case.
 
-    Blender also evaluates the objects' dependencies (parents, targets of constraints and drivers).
+    own_time: its frames are those of the curves, even if ``scene`` stretches time, as for clips. Blender also evaluates
+    the objects' dependencies (parents, targets of constraints and drivers).
     """
     temporary = bpy.data.scenes.new("skinning_tools")
     try:
         for name in ("fps", "fps_base", "frame_map_old", "frame_map_new"):
             setattr(temporary.render, name, getattr(scene.render, name))
+        if own_time:
+            temporary.render.frame_map_old = temporary.render.frame_map_new = 100
         for ob in objects:
             temporary.collection.objects.link(ob)
         yield temporary

@@ -37,15 +37,34 @@ def leave_mode(context: bpy.types.Context) -> None:
 @contextmanager
 def shown_for_good(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
     """Show the ``objects`` that the eye hides; hide them again if the block fails or is closed."""
-    hidden = [ob for ob in objects if ob.hide_get(view_layer=context.view_layer)]
-    for ob in hidden:
-        set_hidden(context, ob, False)
+    hidden = _shown(context, objects)
     try:
         yield
     except BaseException:
-        for ob in filter(is_alive, hidden):
-            set_hidden(context, ob, True)
+        _hide_again(context, hidden)
         raise
+
+
+@contextmanager
+def shown_meanwhile(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
+    """Context in which the ``objects`` that the eye hides are shown, so that Blender evaluates them."""
+    hidden = _shown(context, objects)
+    try:
+        yield
+    finally:
+        _hide_again(context, hidden)
+
+
+def _shown(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    hidden = [ob for ob in objects if ob.hide_get(view_layer=context.view_layer)]
+    for ob in hidden:
+        set_hidden(context, ob, False)
+    return hidden
+
+
+def _hide_again(context: bpy.types.Context, hidden: Iterable[bpy.types.Object]) -> None:
+    for ob in filter(is_alive, hidden):
+        set_hidden(context, ob, True)
 
 
 # session_uid numbers are valid for this session only.

@@ -268,7 +268,7 @@ def test_vertices_with_weights_keep_them_to_the_last_bit(capfd):
     assert np.array_equal(weights[:100], before[:100])
     assert np.allclose(weights[100:].sum(axis=1), 1, atol=1e-6)
     assert f"Arm: {len(weights) - 100} vertices bound" in (said := capfd.readouterr().out)
-    assert "100 that had weights keep them" in said
+    assert "earlier weights of 100 vertices kept" in said
     assert bind_record(ob).kept_count == 100
 
 

@@ -150,7 +150,7 @@ def test_rotation_only_keeps_its_setting_and_says_what_it_lost(arm, monkeypatch)
     assert notes == [
         "Emphasis and Surface have no effect with Rotation Only",
         "1 bone hardly turning against the parent, so that the motion does not tell the joint: "
-        f"{still}. Check it in Edit Mode, or convert more motion",
+        f"{still}. Check such joints in Edit Mode, or convert more motion",
         f"1 bone without a parent although the surface goes on there, as no joint holds: {alone}. "
         "Parent in Edit Mode and Solve Again, or switch Rotation Only off",
     ]

@@ -198,7 +198,7 @@ def test_solve_again_tells_why_bones_have_lost_their_joints():
     assert f"turn on Deform of {name}, or parent {connected} to bones that deform, as others ({name})" in warning
     edited(rig, lambda bones: bones.remove(bones[name]))
     notes = drain(again.solve_again(bpy.context, jointed)).notes
-    alone = "2 bones moving freely, as the bone that carried them is gone or does not deform: "
+    alone = "2 bones moving freely, because the parent is gone or does not deform: "
     assert any(note.startswith(alone + ", ".join(children)) for note in notes)
 
 
@@ -305,4 +305,5 @@ def test_solve_again_is_of_bones_that_deform_and_of_sources_that_are_there(arm, 
     refused("solve_again", "choose an object with the wanted animation as Target")
     select(scenes.overridden([jointed, rig], tmp_path / "character.blend")["MESH"])
     refused("solve_again", "LINKED mesh", "its weights cannot be changed")
+    refused("convert_again", "is not in this file: the result is linked from character.blend")
     refused("solve_transforms", 'The source "Arm"', "is not in this file under that name", "link it from")

@@ -80,8 +80,8 @@ def _receiver(
         if beside.any():
             return int(np.argmax(beside))
     raise BadWeights(
-        f'{vertices_text(vertices)} of {object_label(mesh_object)} have weights of "{before.names[helper]}", and no '
-        "unlocked bone can take them. Unlock vertex groups (the padlock), or assign these vertices to another bone"
+        f"No unlocked bone can take the weights that {vertices_text(vertices)} of {object_label(mesh_object)} got from "
+        f'"{before.names[helper]}". Unlock vertex groups (the padlock), or assign such vertices to another bone'
     )
 
 

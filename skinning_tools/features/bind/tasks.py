@@ -17,7 +17,7 @@ from ...blender.bone_weights import BoneWeights, locked_bones
 from ...blender.preconditions import object_label, unmet
 from ...blender.skin_reader import meshes_of
 from ...blender.vertex_groups import read_weights
-from ...blender.wording import counted
+from ...blender.wording import counted, vertices_text
 from ...core.errors import BadMesh, BadScene
 from ...core.progress import Progress, checkpoint, span
 from .in_pose import Stand, read_stand
@@ -211,7 +211,7 @@ def _read_mesh(
     if settings.replace:
         fresh[:] = True
     elif fresh.any() and not fresh.all():
-        notes.append(f"{len(fresh) - fresh.sum():,} that had weights keep them")
+        notes.append(f"earlier weights of {vertices_text(int(len(fresh) - fresh.sum()))} kept")
     if fresh.any() and locked.all():
         raise BadScene(f'The vertex groups of all bones of "{armature.name}" are locked in {label}. Unlock some')
     if locked.any():

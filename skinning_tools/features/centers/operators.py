@@ -6,6 +6,7 @@ import bpy
 from ...blender.center_records import modifier_record, native_modifier
 from ...blender.character import mesh_meant, on_mesh_meant, on_meshes_meant
 from ...blender.translation import translated
+from ...blender.wording import counted
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SkinningJob
 from . import baking, export, modifier, playback
@@ -37,7 +38,7 @@ class SKINNING_OT_add_center_of_rotation_modifier(Checked, AtOnce, bpy.types.Ope
         record = modifier_record(added)
         assert record is not None
         return (
-            f'{added.id_data.name}: modifier "{added.name}" deforms by {len(record.bones)} bones, '
+            f'{added.id_data.name}: modifier "{added.name}" deforms by {counted(len(record.bones), "bone")}, '
             f'modifier "{record.armature_modifier}" is turned off'
         )
 

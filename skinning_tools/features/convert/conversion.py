@@ -39,8 +39,11 @@ if TYPE_CHECKING:
     from ...core.decomposition import Decomposition, Settings
     from .key_reduction import KeyCounts
 
-# Rotation Only is worth a note from this multiple of the error of free bones on, if the error can be seen.
-_COSTLY, _VISIBLE = 3.0, 1.0
+# Rotation Only is worth a note from this multiple of the error of free bones on, if the error can be seen: from about
+# half a pixel where the body is 1000 pixels large, typically, and several where it is largest.
+_COSTLY, _VISIBLE = 2.0, 0.5
+# Percent of the size, which is the diameter of the ball, for an E_RMS of 1.
+_PERCENT = 0.1 * np.sqrt(3.0) / 2.0
 
 Made = TypeVar("Made")
 
@@ -132,15 +135,16 @@ def _notes_on_solve(
     notes, still, stray, error = [], rig.bones.still, _stray(decomposition, rig, triangles), decomposition.e_rms
     if settings.rotation_only and free_e_rms is not None and error > max(_COSTLY * free_e_rms, _VISIBLE):
         notes.append(
-            f"Rotation Only costs much here: E_RMS {error:.2f}, {free_e_rms:.2f} without joints. Allow a Joint Slip, "
-            "or switch Rotation Only off"
+            f"Rotation Only costs much here: vertices typically miss by {error * _PERCENT:.2g} % of the size, "
+            f"{free_e_rms * _PERCENT:.2g} % without joints (E_RMS {error:.2f} and {free_e_rms:.2f}). Allow a Joint "
+            "Slip, or switch Rotation Only off"
         )
     if decomposition.surface_unchanged:
         notes.append("Surface changed nothing: normals came no closer within the error that it allows")
     if still:
         notes.append(
             f"{counted(len(still), 'bone')} hardly turning against the parent, so that the motion does not tell the "
-            f"joint: {listed(still)}. Check it in Edit Mode, or convert more motion"
+            f"joint: {listed(still)}. Check such joints in Edit Mode, or convert more motion"
         )
     if stray:
         notes.append(
@@ -165,7 +169,7 @@ def shapes_note(work: Work) -> str:
     asked, count = work.settings.residual_shapes, work.frame_count
     if not 0 < count < asked:
         return ""
-    return f"{count} residual shapes instead of {asked}: there cannot be more shapes than frames"
+    return f"{counted(count, 'residual shape')} instead of {asked}: there cannot be more shapes than frames"
 
 
 def _convert(

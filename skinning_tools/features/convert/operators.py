@@ -22,6 +22,7 @@ from ...blender.look_ups import shares
 from ...blender.preconditions import unmet
 from ...blender.translation import translated
 from ...blender.visibility import hide_for, leave_mode, make_active, set_hidden, show_again
+from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
 from ...ui.compare import SHOWN, show_only
@@ -91,7 +92,7 @@ for an E_RMS of about 2"""
         groups = [(ob,) for ob in sources] if chosen.as_clips else [sources]
         found = suggest_bones(context, groups, chosen.bone_kind, frames.frame_start, frames.frame_end)
         chosen.bone_count = found.bone_count
-        return f"{sources[0].name}: {found.bone_count} bones, from {found.reason}"
+        return f"{sources[0].name}: {counted(found.bone_count, 'bone')}, from {found.reason}"
 
 
 class SKINNING_OT_add_conversion_preset(AddsPreset, bpy.types.Operator):
@@ -304,7 +305,10 @@ hidden. From a shortcut: alternate between the two"""
     def act_on(self, context: bpy.types.Context, result: Result) -> None:
         if not result.sources or not result.meshes:
             gone = "source" if not result.sources else "skinned mesh"
-            raise BadScene(f"The {gone} of this conversion was renamed or deleted, so there is nothing to compare")
+            raise BadScene(
+                f"The {gone} of this conversion was renamed or deleted, or is in another file, so there is nothing to "
+                "compare"
+            )
         pairs = [(part.source, part.mesh) for part in result.parts]
         show_only(context, pairs, self.show, [mesh for other in other_results(result) for mesh in other.meshes])
 

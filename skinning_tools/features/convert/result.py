@@ -10,7 +10,7 @@ from ...blender.animation.clips import EARLIER, earlier_actions
 from ...blender.clip_tracks import track_strips
 from ...blender.conversion_figures import REPORT_PROPERTY, figures_of
 from ...blender.conversions import Result, conversions, result_of, rig_of, source_named
-from ...blender.data_blocks import is_alive, with_ending
+from ...blender.data_blocks import is_alive, library_of, with_ending
 from ...blender.error_display import HIDDEN
 from ...blender.preconditions import foreign, object_label, unmet
 from ...blender.visibility import show_hidden
@@ -44,6 +44,12 @@ def sources_to_convert(result: Result) -> list[bpy.types.Object]:
     more = *result.figures.get("parts", ()), *result.figures.get("clips", ())
     found = {part["source"]: source_named(part, carrier) for part in (figures, *more)}
     missing = [name for name, source in found.items() if source is None]
+    library = library_of(carrier)
+    if missing and library is not None:
+        raise BadScene(
+            f'The source "{missing[0]}" of this conversion is not in this file: the result is linked from '
+            f"{bpy.path.basename(library.filepath)}. Convert it again in that file, or link the source, too"
+        )
     if missing:
         raise BadScene(
             f'The source "{missing[0]}" of this conversion was renamed or deleted. Restore its name, or make the '

@@ -19,7 +19,7 @@ from ...blender.records import write_record
 from ...blender.seams import seam_notes
 from ...blender.skin_reader import mesh_edges
 from ...blender.weight_tools import forget_figures
-from ...blender.wording import vertices_text
+from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene
 from ...core.geometry import diagonal
 from ...core.progress import Progress
@@ -163,9 +163,9 @@ def _notes(subject: Subject, record: BakeFigures, settings: DeformerSettings) ->
         notes.insert(0, "almost nothing is imitated: use Restore Weights, or add helper bones")
     unbound = int(np.count_nonzero(~subject.weights.bound))
     if unbound:
-        notes.append(f"{vertices_text(unbound)} without weights stay so")
+        notes.append(f"still no weights for {vertices_text(unbound)}")
     if record.helpers < settings.helper_bones:
-        notes.append(f"{settings.helper_bones - record.helpers} more helper bones would not help")
+        notes.append(f"{counted(settings.helper_bones - record.helpers, 'further helper bone')} would not help")
     return notes
 
 

@@ -15,6 +15,7 @@ from ...blender.animation.omissions import Omissions, texts_of
 from ...blender.character import character_of
 from ...blender.preconditions import check_not_tweaked, foreign, object_label, unmet
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
+from ...blender.wording import counted
 from ...core.errors import BadScene
 from .drivers import NORMALS, PREFIX
 from .record import Record, own_drivers, own_keys, present_record, store_record
@@ -39,8 +40,8 @@ class Baked:
     def summary(self) -> str:
         """The result in one line."""
         text = (
-            f'{self.object_name}: {self.shape_key_count} shape keys keyed in action "{self.action.name}" at '
-            f"{self.frame_count} frames, their drivers muted"
+            f'{self.object_name}: {counted(self.shape_key_count, "shape key")} keyed in action "{self.action.name}" at '
+            f"{counted(self.frame_count, 'frame')}, drivers muted"
         )
         return "; ".join([text, *self.notes])
 

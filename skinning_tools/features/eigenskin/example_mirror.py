@@ -11,7 +11,7 @@ import numpy as np
 from ...blender.bodies import to_mesh
 from ...blender.preconditions import unmet
 from ...blender.skin_reader import Skin
-from ...blender.wording import counted
+from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene
 from ...core.geometry import MIRROR_X, diagonal, transform_points
 from .example_pose import stored_pose
@@ -56,7 +56,7 @@ class Mirrored:
         if self.left_out:
             text += f"; {self.left_out} that pose both sides or neither left out"
         if self.alone:
-            text += f"; {self.alone:,} vertices have no counterpart and are not corrected"
+            text += f"; no correction for {vertices_text(self.alone)} without a counterpart"
         return text
 
 

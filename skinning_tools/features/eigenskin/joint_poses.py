@@ -52,7 +52,9 @@ class PosedJoints:
     def summary(self) -> str:
         """The result in one line."""
         bones = counted(self.bone_count, "bone")
-        text = f"{self.armature_name}: {self.pose_count} poses of {bones} at frames {self.first} to {self.last}"
+        text = (
+            f"{self.armature_name}: {counted(self.pose_count, 'pose')} of {bones} at frames {self.first} to {self.last}"
+        )
         if self.skipped:
             text += f"; {', '.join(self.skipped)}: locked or without a range"
         if self.kept_action:

@@ -17,6 +17,7 @@ from ...blender.preconditions import check_bones, check_mode, check_own_mesh, ob
 from ...blender.records import EIGENSKIN, checksum, has_eigenskin
 from ...blender.skin_reader import armature_of, rest_positions
 from ...blender.vertex_groups import write_weights
+from ...blender.wording import counted
 from ...core.errors import BadScene
 from . import drivers
 from .examples import check_correctable
@@ -109,9 +110,9 @@ def _check_no_unknown_keys(mesh_object: bpy.types.Object) -> None:
     unknown = unknown_keys(mesh_object.data)
     if unknown:
         raise BadScene(
-            f"The {object_label(mesh_object)} has {len(unknown)} shape keys of earlier corrections, the first of them "
-            f'"{unknown[0]}", but their record was deleted from the custom properties of its mesh. Remove those shape '
-            "keys first"
+            f"The {object_label(mesh_object)} has {counted(len(unknown), 'shape key')} of earlier corrections (the "
+            f'first: "{unknown[0]}"), but their record was deleted from the custom properties of its mesh. Remove '
+            "such shape keys first"
         )
 
 

@@ -164,8 +164,7 @@ def _read(
     """The scene of a read file and its skinned meshes; at the end, everything that was read is removed."""
     before = set(_data_blocks())
     try:
-        with temporary_scene(context.scene, []) as scene:
-            scene.render.frame_map_old = scene.render.frame_map_new = 100
+        with temporary_scene(context.scene, [], own_time=True) as scene:
             scene.unit_settings.scale_length = context.scene.unit_settings.scale_length
             # Importers keep notes on the first scene of the file, by name: not on one of the user's.
             scene.name = " "

@@ -85,7 +85,7 @@ def notes_on(
         over = int(((weights > _TRACE).sum(axis=1) > engine.influences).sum())
         if over:
             notes.append(
-                f"{vertices_text(over)} of {label} have more than {engine.influences} influences, of which "
+                f"{vertices_text(over)} of {label} with more than {engine.influences} influences, of which "
                 f"{engine.label} plays the largest: solve for that many, or use Limit Total of the Weights menu"
             )
         lost = [each.name for each in ob.modifiers if each.show_viewport and each != armature_modifier(ob)]
@@ -113,11 +113,11 @@ def notes_on_comparison(
         else:
             notes.append("the file does not play as the scene does: the manual's page on engines has the reasons")
     if compared.missing:
-        notes.append(f"{vertices_text(compared.missing)} are not in the file")
+        notes.append(f"{vertices_text(compared.missing)} missing in the file")
     if engine.apart and compared.sheared:
         notes.append(
-            f"{counted(len(compared.sheared), 'bone')} shear, as Affine bones do; an engine that keeps scale apart, "
-            f"such as Unreal, cannot play that: convert with Scaled bones"
+            f"{counted(len(compared.sheared), 'bone')} with shear, as Affine bones have it; an engine that keeps scale "
+            "apart, such as Unreal, cannot play that: convert with Scaled bones"
         )
     if compared.half_way > max(_FAR * compared.diagonal, 2 * compared.largest):
         distance = distance_text(context.scene, compared.half_way)

@@ -203,7 +203,7 @@ def _follows(context: bpy.types.Context, parts: Parts, clips: Sequence[Clip]) ->
             yield 0.5 + 0.5 * row / len(samples)
             with (
                 without_armature(parts),
-                temporary_scene(context.scene, [parts.target, parts.armature]) as scene,
+                temporary_scene(context.scene, [parts.target, parts.armature], own_time=True) as scene,
                 playing(parts.armature, each, reset=sorted(clip.bones)),
             ):
                 evaluated = parts.target.evaluated_get(evaluate_frame(scene, clip.numbers[len(clip.numbers) // 2]))

@@ -106,9 +106,7 @@ class Player:
             shown[armature] = None
         total, done = sum(len(steps) for _, steps in pieces), 0
         try:
-            with temporary_scene(self._context.scene, shown) as scene:
-                # Clips have frames of their own, however the scene stretches time.
-                scene.render.frame_map_old = scene.render.frame_map_new = 100
+            with temporary_scene(self._context.scene, shown, own_time=True) as scene:
                 for clip, steps in pieces:
                     waiting = steps[::-1]
                     while waiting:

@@ -179,7 +179,7 @@ def _notes(unscaled: int, sheared: bool, turned: list[str]) -> list[str]:
     notes = []
     if unscaled:
         notes.append(
-            f"{counted(unscaled, 'bone')} not scaled, as that would shear their children: to scale them, set Inherit "
+            f"{counted(unscaled, 'bone')} not scaled, because the children would be sheared: to scale all, set Inherit "
             "Scale of the children to None"
         )
     if sheared:
@@ -188,8 +188,8 @@ def _notes(unscaled: int, sheared: bool, turned: list[str]) -> list[str]:
         )
     if turned:
         notes.append(
-            f'{counted(len(turned), "bone")} (the first: "{turned[0]}") did not inherit rotation, or had Local '
-            "Location off, and has a new parent now: other actions that key its location play differently"
+            f'{counted(len(turned), "bone")} (the first: "{turned[0]}") with a new parent and without Inherit Rotation '
+            "or Local Location before: other actions that key the location play differently"
         )
     return notes
 

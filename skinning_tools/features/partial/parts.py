@@ -59,7 +59,7 @@ def parts_of(
     target = target or _target(context, mesh)
     check_mesh(context, mesh, armature, weighted)
     check_armature(armature)
-    check_object(context, target)
+    check_object(context, target, hidden_by_eye=True)
     return Parts(mesh, armature, target)
 
 

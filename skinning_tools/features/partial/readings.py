@@ -20,6 +20,7 @@ from ...blender.object_transform import set_parent_type, world_matrices
 from ...blender.preconditions import object_label, unmet
 from ...blender.skin_reader import armature_of, bone_matrices, mesh_triangles, uses_envelopes
 from ...blender.temporary_scene import evaluate_frame, temporary_scene
+from ...blender.visibility import shown_meanwhile
 from ...core.animation import Animation, ErrorMeter
 from ...core.errors import BadAnimation, BadMesh
 from ...core.geometry import diagonal, transform_points
@@ -66,7 +67,7 @@ def read_target(
     Raises SkinningError (see ``read_animation``), BadMesh if the number of vertices differs, BadAnimation if nothing
     moves.
     """
-    with without_armature(parts):
+    with without_armature(parts), shown_meanwhile(context, [parts.target]):
         source = yield from read_animation(context, parts.target, *span, omissions=omissions)
     bpy.data.meshes.remove(source.mesh)
     animation, mesh = source.animation, parts.mesh.data

@@ -53,25 +53,28 @@ class Skeleton:
         if len(stray):
             told = listed([f"{self.names[index]} ({vertices_text(int(follow[index]))})" for index in stray])
             notes.append(
-                f"{counted(len(stray), 'new bone')} moving freely, without a parent that deforms: {told}. To let a bone "
-                "turn about a joint, parent it in Edit Mode"
+                f"{counted(len(stray), 'new bone')} moving freely, without a parent that deforms: {told}. To let a "
+                "bone turn about a joint, parent it in Edit Mode"
             )
         alone = self._named(self.abandoned)
         if alone:
             notes.append(
                 f"{counted(len(alone), 'bone')} moving freely, because the parent is gone or does not deform: "
-                f"{listed(alone)}. Parent all but one of the loose bones to bones that deform, in Edit Mode, to give "
-                "them joints"
+                f"{listed(alone)}. A bone gets a joint when you parent it, in Edit Mode, to one that deforms; one may "
+                "stay the root"
             )
         small = self._named(kept_small)
         if small:
             notes.append(
-                f"{counted(len(small), 'small bone')} kept to few vertices: {listed(small)}. What moves alike around "
-                "would follow it otherwise; for more, paint it weights"
+                f"{counted(len(small), 'small bone')} kept from taking over vertices of others that move alike: "
+                f"{listed(small)}. To give a bone more vertices, paint weights"
             )
         idle = self._named(follow == 0)
         if idle:
-            notes.append(f"{counted(len(idle), 'bone')} without vertices: {listed(idle)}. Place them inside the mesh")
+            notes.append(
+                f"{counted(len(idle), 'bone')} without vertices: {listed(idle)}. Place a bone inside the mesh to give "
+                "it some"
+            )
         placed = self._named(self.movable)
         if placed:
             notes.append(f"{counted(len(placed), 'new joint')} found: {listed(placed)}")

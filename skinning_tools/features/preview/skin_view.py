@@ -24,6 +24,7 @@ from ...blender.skin_reader import (
     read_arrays,
     read_skin,
 )
+from ...blender.wording import counted, vertices_text
 from ...core.deform import METHODS, vertex_normals
 from ...core.errors import BadScene
 from ...ui.view_drawing import View
@@ -68,7 +69,7 @@ class SkinView:
     def summary(self) -> str:
         """The previewed mesh and mode in one line."""
         count, bones = len(self.data.rest), len(self.bone_names)
-        return f"{self.name}: {LABELS[self.mode]} of {count:,} vertices and {bones:,} bones"
+        return f"{self.name}: {LABELS[self.mode]} of {vertices_text(count)} and {counted(bones, 'bone')}"
 
     def target(self) -> bpy.types.Object | None:
         """The mesh object, even if renamed; None if it is gone."""

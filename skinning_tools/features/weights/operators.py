@@ -9,6 +9,7 @@ from ...blender import dependencies, error_display
 from ...blender.character import character_of, on_meshes_meant, target_mesh
 from ...blender.preconditions import check_mode
 from ...blender.weight_tools import weighted_mesh, weighted_or_edited_mesh
+from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...ui.boundary import Checked
 from ...ui.jobs import AtOnce, SavesFile, SkinningJob
@@ -170,7 +171,7 @@ class SKINNING_OT_show_weights(Checked, AtOnce, bpy.types.Operator):
         error_display.show_colors(context, True)
         group = mesh_object.data.skinning_weight_view
         largest = max(item.influences for item in group.counts)
-        return f"{mesh_object.name}: {len(group.bones)} bones, at most {largest} at a vertex"
+        return f"{mesh_object.name}: {counted(len(group.bones), 'bone')}, at most {largest} at a vertex"
 
 
 class SKINNING_OT_add_smooth_preset(AddsPreset, bpy.types.Operator):

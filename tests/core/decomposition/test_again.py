@@ -25,7 +25,7 @@ def ends(*bounds):
 
 def edited(heads, motion, parents=PARENTS):
     """A skeleton of bones that nobody has touched, with their joints at ``heads``."""
-    none, bone_ends = np.zeros(len(heads), bool), np.stack([heads, heads + [1.0, 0, 0]], axis=1)
+    none, bone_ends = np.zeros(len(heads), bool), np.stack([heads, heads + np.array([1.0, 0, 0])], axis=1)
     return EditedSkeleton(Joints(heads, parents), parents, bone_ends, motion, none, none, ~none)
 
 
