@@ -193,7 +193,8 @@ def test_in_another_file(scene, tmp_path, link, with_source, stranger):
     mesh = next(ob for ob in wanted.objects if ob.type == "MESH" and "skinned" in ob.name)
     several_scenes.select(mesh)
     if not with_source and not stranger:
-        refusals.refused(convert, '"Flag" of this conversion was renamed or deleted')
+        why = "is not in this file: the result is linked from library.blend" if link else "was renamed or deleted"
+        refusals.refused(convert, f'"Flag" of this conversion {why}')
         return
     if link:
         refusals.refused(convert, "LINKED", on_result="REPLACE")

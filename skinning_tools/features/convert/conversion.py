@@ -22,7 +22,7 @@ from ...blender.preconditions import unmet
 from ...blender.result_objects import CHARACTER
 from ...blender.rotation_limits import limit_rotations
 from ...blender.scene_state import SceneState
-from ...blender.wording import counted, listed
+from ...blender.wording import listed
 from ...core.animation import Animation, check_animation, unit_scale
 from ...core.joint_hierarchy import JointHierarchy
 from ...core.progress import Progress, span
@@ -31,6 +31,7 @@ from .clips import Clip, check_clips, clips_record, notes_on_moving, read_clips
 from .estimate import check_memory, spread, work_of
 from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, figures_of_record
 from .importance import check_importance, importance_of
+from .notes import notes_on_solve, notes_without_effect, shapes_note
 from .rig_writer import Rig
 from .settings import ConvertSettings
 from .stored_record import record_of, record_of_some, write_record_of
@@ -38,12 +39,6 @@ from .stored_record import record_of, record_of_some, write_record_of
 if TYPE_CHECKING:
     from ...core.decomposition import Decomposition, Settings
     from .key_reduction import KeyCounts
-
-# Rotation Only is worth a note from this multiple of the error of free bones on, if the error can be seen: from about
-# half a pixel where the body is 1000 pixels large, typically, and several where it is largest.
-_COSTLY, _VISIBLE = 2.0, 0.5
-# Percent of the size, which is the diameter of the ball, for an E_RMS of 1.
-_PERCENT = 0.1 * np.sqrt(3.0) / 2.0
 
 Made = TypeVar("Made")
 
@@ -90,7 +85,7 @@ def convert(
         check_clips(context, objects)
     work = work_of(context, objects, settings)
     solver, notes = _allowed(solver, work)
-    notes = (*notes, *_notes_without_effect(settings))
+    notes = (*notes, *notes_without_effect(settings))
     check_memory(sources_label(objects), work)
 
     state = SceneState(context)
@@ -112,64 +107,6 @@ def _allowed(solver: "Settings", work: Work) -> "tuple[Settings, tuple[str, ...]
     """The solver's settings within what the frames allow, and notes on what was reduced."""
     note = shapes_note(work)
     return (replace(solver, residual_shapes=work.frame_count), (note,)) if note else (solver, ())
-
-
-def _notes_without_effect(settings: ConvertSettings) -> list[str]:
-    """Notes on emphasis and surface where other settings leave them out."""
-    notes = []
-    if settings.emphasis or settings.surface:
-        if settings.rotation_only:
-            notes.append("Emphasis and Surface have no effect with Rotation Only")
-        if settings.method == "KAVAN2010":
-            notes.append("Emphasis and Surface have no effect with the method of Kavan et al. 2010")
-    return notes
-
-
-def _notes_on_solve(
-    decomposition: "Decomposition",
-    rig: Rig,
-    settings: ConvertSettings,
-    free_e_rms: float | None,
-    triangles: np.ndarray,
-) -> list[str]:
-    notes, still, stray, error = [], rig.bones.still, _stray(decomposition, rig, triangles), decomposition.e_rms
-    if settings.rotation_only and free_e_rms is not None and error > max(_COSTLY * free_e_rms, _VISIBLE):
-        notes.append(
-            f"Rotation Only costs much here: vertices typically miss by {error * _PERCENT:.2g} % of the size, "
-            f"{free_e_rms * _PERCENT:.2g} % without joints (E_RMS {error:.2f} and {free_e_rms:.2f}). Allow a Joint "
-            "Slip, or switch Rotation Only off"
-        )
-    if decomposition.surface_unchanged:
-        notes.append("Surface changed nothing: normals came no closer within the error that it allows")
-    if still:
-        notes.append(
-            f"{counted(len(still), 'bone')} hardly turning against the parent, so that the motion does not tell the "
-            f"joint: {listed(still)}. Check such joints in Edit Mode, or convert more motion"
-        )
-    if stray:
-        notes.append(
-            f"{counted(len(stray), 'bone')} without a parent although the surface goes on there, as no joint holds: "
-            f"{listed(stray)}. Parent in Edit Mode and Solve Again, or switch Rotation Only off"
-        )
-    return notes
-
-
-def _stray(decomposition: "Decomposition", rig: Rig, triangles: np.ndarray) -> list[str]:
-    """The bones that begin trees of their own although their surface goes on in a larger one."""
-    from ...core.joint_search import stray_roots
-
-    if rig.bones.hierarchy is None:
-        return []
-    skin = decomposition.rest, decomposition.bones, decomposition.weights
-    return [rig.bones.controls[bone] for bone in stray_roots(rig.bones.hierarchy, *skin, triangles)]
-
-
-def shapes_note(work: Work) -> str:
-    """The note if more residual shapes are asked for than there are frames, else ""."""
-    asked, count = work.settings.residual_shapes, work.frame_count
-    if not 0 < count < asked:
-        return ""
-    return f"{counted(count, 'residual shape')} instead of {asked}: there cannot be more shapes than frames"
 
 
 def _convert(
@@ -221,7 +158,7 @@ def _convert(
 
     write_error_attribute(rig, meter.vertex_error)
     solved = decomposition, rig, settings, free_e_rms
-    notes = (*notes, *_notes_on_solve(*solved, source.animation.triangles), *texts_of(source.omissions))
+    notes = (*notes, *notes_on_solve(*solved, source.animation.triangles), *texts_of(source.omissions))
     # Those that became skinned objects of their own.
     objects = [part.object for part in source.parts]
     record = record_of(objects, source, decomposition, rig, meter, settings)

@@ -32,10 +32,10 @@ from ...ui.drawing import (
 from ...ui.groups import ANIMATION
 from ...ui.presets import PresetsMenu
 from .chosen_sources import Chosen, chosen_sources, reason_not_to_convert, stands_for_source
-from .conversion import shapes_note
 from .error_plot import draw_error_plot, draw_sweeps_plot
 from .estimate import amount_text, estimate, other_durations, work_of_settings
 from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, figures_of_record
+from .notes import shapes_note
 from .result import worst_clip, worst_frame
 from .settings import PRESETS
 from .worst_mark import marked

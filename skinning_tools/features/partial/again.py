@@ -49,7 +49,7 @@ from .part_checks import all_locked
 from .parts import Parts, parts_of
 from .readings import plain_copy
 from .settings import AgainSettings
-from .skeleton import Skeleton
+from .skeleton import Skeleton, lost_vertices, note_lost_vertices
 from .steps import Reading, error_of, read_parts
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
         undo.pop_all()
     if result is not None:
         update_record(result, parts, meter, reading.animation, settings.frame_step, names)
+    note_lost_vertices(parts.mesh.data, solved.lost)
     parts.mesh.data.update()
     done = f"weights and motion of {counted(len(names), 'bone')} over {counted(len(numbers), 'frame')}"
     done = f'{done} in the action "{action.name}"'
@@ -179,6 +180,7 @@ def _work(edited: _Edited, settings: AgainSettings) -> Callable[[Progress], _Sol
         edited.skeleton.movable,
         edited.skeleton.known,
     )
+    lost = lost_vertices(parts.mesh.data)
     count = min(len(edited.shapes), len(reading.animation.frames))
 
     def solve(progress: Progress) -> _Solution:
@@ -191,6 +193,7 @@ def _work(edited: _Edited, settings: AgainSettings) -> Callable[[Progress], _Sol
             settings.max_influences,
             span(progress, 0.0, 0.8 if count else 1.0),
             smoothness=settings.smoothness,
+            lost=lost,
         )
         skin = rest, found.bones, found.weights, found.transforms
         frames, part = reading.animation.frames, span(progress, 0.8, 1.0)

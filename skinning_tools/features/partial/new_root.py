@@ -8,17 +8,16 @@ former child, too. The channels of all other bones depend on the motion of their
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
-from mathutils import Matrix, Vector
+from mathutils import Matrix
 
 from ...blender import actions, background
 from ...blender.animation.clips import Clip, clips_of
-from ...blender.armatures import CONNECTED, bones_edited, check_armature, lock_locations, rest_matrices
+from ...blender.armatures import check_armature, lock_locations, rest_matrices
 from ...blender.bone_parenting import parent_to_bone, rest_bone
 from ...blender.conversions import result_of
 from ...blender.figures import Figure, Result
@@ -35,12 +34,10 @@ from .kept_pose import containers_of, curves_kept, pose_kept
 from .keyable_bones import check_keyable
 from .parts import armature_meant
 from .root_notes import bendy_notes, endless_notes, is_endless, mixed_notes, reference_notes
+from .root_way import Way
 
 # A linear part that is farther than this from a rotation scales.
 _NO_SCALE = 1e-4
-# Shares of a bone's length: joints closer to each other are at one place; and how far a joint may come apart by the
-# single precision of poses.
-_ONE_PLACE, _HOLDS = 0.1, 1e-3
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ def make_root(
     changed nothing then.
     """
     begin, rig = time.perf_counter(), armature_meant(context, active, armature)
-    way = _Way.of(rig, path_to_root(rig, bone))
+    way = Way.of(rig, path_to_root(rig, bone))
     # What keys none of these bones goes on doing so, over what moves them.
     clips = [_whole(context.scene, clip, way.names) for clip in clips_of(rig) if clip.bones & set(way.names)]
     _check(rig, way, clips)
@@ -123,7 +120,7 @@ def make_root(
     return Rerooted(rig.name, way.names, tuple(clip.name for clip in clips), (*notes, *told), seconds)
 
 
-def _check(rig: bpy.types.Object, way: "_Way", clips: Sequence[Clip]) -> None:
+def _check(rig: bpy.types.Object, way: Way, clips: Sequence[Clip]) -> None:
     """Raises BadScene if the bones or their actions cannot be changed, or if other things move the bones."""
     check_armature(rig)
     check_posed(rig)
@@ -178,121 +175,7 @@ def _check_rigid(rig: bpy.types.Object, motion: np.ndarray) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Way:
-    """names: the bones from the new root to the old one; carrier: the bone above that, "" for none. held: whether each
-    bone but the last only rotates about its joint, or may, before ``holding``. disconnected: other bones that were
-    connected to the end of one of these, which may be elsewhere then."""
-
-    names: tuple[str, ...]
-    carrier: str
-    held: tuple[bool, ...]
-    disconnected: tuple[str, ...]
-
-    @classmethod
-    def of(cls, rig: bpy.types.Object, names: Sequence[str]) -> "_Way":
-        bones = [rig.data.bones[name] for name in names]
-        top = bones[-1].parent
-        held = (bone.use_connect or all(rig.pose.bones[bone.name].lock_location) for bone in bones[:-1])
-        children = (child for bone in bones for child in bone.children if child not in bones)
-        connected = tuple(child.name for child in children if child.use_connect)
-        return cls(tuple(names), top.name if top is not None else "", tuple(held), connected)
-
-    def holding(self, rig: bpy.types.Object, motion: np.ndarray) -> "_Way":
-        """The way without the joints that come apart in the motion (F, P, 4, 4) of all ``moving``: keys of a location
-        play though it is locked."""
-        bones = [rig.data.bones[name] for name in self.names[:-1]]
-        joints = np.array([(*bone.head_local, 1.0) for bone in bones])[:, :, None]
-        own, above = motion[:, : len(bones)] @ joints, motion[:, 1 : len(bones) + 1] @ joints
-        slip = np.linalg.norm(own - above, axis=(2, 3)).max(axis=0)
-        holds = slip <= _HOLDS * np.array([bone.length for bone in bones])
-        return replace(self, held=tuple((np.array(self.held) & holds).tolist()))
-
-    @property
-    def only_turning(self) -> list[str]:
-        """Those that only rotate about their joint then."""
-        return [name for name, held in zip(self.names[1:], self.held, strict=True) if held]
-
-    @property
-    def moving(self) -> tuple[str, ...]:
-        """The bones whose motion counts, the carrier last."""
-        return (*self.names, self.carrier) if self.carrier else self.names
-
-    def channels(self, motion: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """(F, n, 4, 4) of the bones, from the motion (F, P, 4, 4) of all ``moving`` and their new rest (n, 4, 4)."""
-        count = len(self.names)
-        own, still = motion[:, :count], np.broadcast_to(np.eye(4), motion[:, :1].shape)
-        above = np.concatenate([motion[:, count:] if self.carrier else still, own[:, :-1]], axis=1)
-        channels = np.linalg.inv(rest) @ np.linalg.inv(above) @ own @ rest
-        channels[:, 1:][:, np.array(self.held), :3, 3] = 0.0
-        return channels
-
-    @contextmanager
-    def turned(self, context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[None]:
-        """The bones turned around and parented anew; as they were if the block raises."""
-        before = {}
-        with bones_edited(context, rig) as edit_bones:
-            for name in (*self.names, *self.disconnected):
-                before[name] = _Place.of(edit_bones[name])
-            self._turn(edit_bones)
-        try:
-            yield
-        except BaseException:
-            with bones_edited(context, rig) as edit_bones:
-                for name in before:
-                    edit_bones[name].use_connect, edit_bones[name].parent = False, None
-                for name, place in before.items():
-                    place.put_back(edit_bones, name)
-            raise
-
-    def _turn(self, edit_bones: bpy.types.ArmatureEditBones) -> None:
-        bones = [edit_bones[name] for name in self.names]
-        for name in (*self.names, *self.disconnected):
-            edit_bones[name].use_connect = False
-        for bone in bones:
-            bone.parent = None
-        ends = [(bone.head.copy(), bone.tail.copy(), bone.z_axis.copy()) for bone in bones]
-        bones[0].parent = edit_bones.get(self.carrier)
-        joint = ends[0][1]
-        for bone, (head, tail, up) in zip(bones, ends, strict=True):
-            least = _ONE_PLACE * (tail - head).length
-            # The old root has begun anywhere, and may go on ending where it does.
-            places = [tail, head] if bone == bones[-1] else [head]
-            end = next((place for place in places if (place - joint).length > least), joint + tail - head)
-            bone.head, bone.tail = joint, end
-            # X, about which the bone bends, stays.
-            bone.align_roll(-up if end == head else up)
-            joint = head
-        for bone, above in zip(bones[1:], bones, strict=False):
-            bone.parent = above
-        for name in (*self.disconnected, *self.only_turning):
-            bone = edit_bones[name]
-            bone.use_connect = (bone.head - bone.parent.tail).length < CONNECTED * bone.parent.length
-
-
-@dataclass(frozen=True)
-class _Place:
-    """An edit bone's ends, roll, parent and whether it is connected to it."""
-
-    head: Vector
-    tail: Vector
-    roll: float
-    parent: str
-    connected: bool
-
-    @classmethod
-    def of(cls, bone: bpy.types.EditBone) -> "_Place":
-        parent = bone.parent.name if bone.parent is not None else ""
-        return cls(bone.head.copy(), bone.tail.copy(), bone.roll, parent, bone.use_connect)
-
-    def put_back(self, edit_bones: bpy.types.ArmatureEditBones, name: str) -> None:
-        bone = edit_bones[name]
-        bone.head, bone.tail, bone.roll = self.head, self.tail, self.roll
-        bone.parent = edit_bones.get(self.parent)
-        bone.use_connect = self.connected
-
-
-def _key(scene: bpy.types.Scene, rig: bpy.types.Object, way: _Way, clips: Sequence[Clip], channels: np.ndarray) -> None:
+def _key(scene: bpy.types.Scene, rig: bpy.types.Object, way: Way, clips: Sequence[Clip], channels: np.ndarray) -> None:
     """Pose and key the bones by their ``channels`` (F, n, 4, 4), frame after frame of the ``clips``, then the present
     pose. Connected bones have had no location, whatever their curves say."""
     gone = {path for name in way.names for path in transform_paths(name)}
@@ -314,7 +197,7 @@ def _key(scene: bpy.types.Scene, rig: bpy.types.Object, way: _Way, clips: Sequen
         rig.pose.bones[name].location = (0.0, 0.0, 0.0)
 
 
-def _finish(rig: bpy.types.Object, way: _Way, limited: Sequence[str], channels: np.ndarray) -> None:
+def _finish(rig: bpy.types.Object, way: Way, limited: Sequence[str], channels: np.ndarray) -> None:
     """Locks, limits and notes on joints, which go with the joints."""
     bones = [rig.pose.bones[name] for name in way.names]
     lock_locations(rig, dict.fromkeys(way.names, False))

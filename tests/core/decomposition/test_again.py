@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Skeletons that were edited: weights to start from, and weights that hold when they are posed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation
-from skinning_tools.core.decomposition.again import EditedSkeleton, first_weights, solve_again
+from skinning_tools.core.decomposition.again import EditedSkeleton, solve_again
+from skinning_tools.core.decomposition.first_weights import first_weights
 from skinning_tools.core.decomposition.partial import Given
 from skinning_tools.core.decomposition.partial_transforms import Joints
 from skinning_tools.core.deform import skin_frame
@@ -90,11 +93,19 @@ def test_what_lies_on_a_body_does_not_take_it_over_when_the_bone_of_that_is_gone
         motion[frame, 2, :, 3] = [0, 0, angle]
     frames = np.array([skin_frame(rest, shown, np.ones_like(weights), each) for each in motion])
     stored = Given(bones, weights, np.zeros(3, bool), np.zeros(len(rest), bool))
-    loose = np.full(3, -1)
-    animation = Animation(frames.astype(np.float32), triangles)
-    found = solve_again(animation, rest, triangles[:, [0, 1]], stored, edited(heads, motion, loose), 2)
+    animation, skeleton = Animation(frames.astype(np.float32), triangles), edited(heads, motion, np.full(3, -1))
+    found = solve_again(animation, rest, triangles[:, [0, 1]], stored, skeleton, 2)
     assert found.kept_small.tolist() == [False, False, True]
     owners = strongest_bones(found.bones, found.weights)
     assert np.flatnonzero(owners == 2).tolist() == sorted(pouch.tolist())
     kept = weights[:, 0] > 0
+    np.testing.assert_array_equal(owners[kept], bones[kept, 0])
+    np.testing.assert_array_equal(found.lost, ~kept)
+    # Solved once more, nothing changes hands, either.
+    stored, skeleton = (
+        replace(stored, bones=found.bones, weights=found.weights),
+        replace(skeleton, motion=found.transforms),
+    )
+    found = solve_again(animation, rest, triangles[:, [0, 1]], stored, skeleton, 2, lost=found.lost)
+    owners = strongest_bones(found.bones, found.weights)
     np.testing.assert_array_equal(owners[kept], bones[kept, 0])

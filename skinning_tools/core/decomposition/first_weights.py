@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Weights to start from where a skeleton's user has added and deleted bones."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import cKDTree
+
+from ..seams import with_seams
+from ..segments import segment_distances
+from ..strongest import strongest_bones
+
+# A vertex that has kept more of its weights than it lost shares the rest among its bones.
+_LEAST_LEFT = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class FirstWeights:
+    """Weights to start from: bones and weights (N, K) whose rows sum to 1. new (P,) bool: bones that had none before;
+    lost (N,) bool: vertices whose bones are gone, and that have one of a neighbor for the time being."""
+
+    bones: np.ndarray
+    weights: np.ndarray
+    new: np.ndarray
+    lost: np.ndarray
+
+
+def first_weights(
+    rest: np.ndarray, edges: np.ndarray, bones: np.ndarray, weights: np.ndarray, ends: np.ndarray, parents: np.ndarray
+) -> FirstWeights:
+    """Weights to start from where bones were added and removed.
+
+    rest (N, 3), edges (E, 2); bones, weights (N, K) as stored: of the bones that are left, and 0 of new bones.
+    ends (P, 2, 3): heads and tails; parents (P,) int. What a vertex has lost of its weights goes to the strongest bone
+    of a near vertex that kept them, see ``_sources``. A new bone takes the vertices that are nearer to it than to their
+    own bone, if that is next to it in the skeleton, or if nothing is.
+    """
+    new = np.bincount(bones[weights > 0], minlength=len(ends)) == 0
+    bones, weights, lost = _handed_on(rest, edges, bones, weights)
+    own, axes = strongest_bones(bones, weights), ends[:, 1] - ends[:, 0]
+    best, distances = own.copy(), segment_distances(rest, ends[own, 0], axes[own])
+    for bone, beside in zip(np.flatnonzero(new), _beside(parents, new), strict=True):
+        distance = segment_distances(rest, ends[bone, 0], axes[bone])
+        nearer = beside[own] & (distance < distances)
+        best[nearer], distances[nearer] = bone, distance[nearer]
+    taken = best != own
+    bones[taken], weights[taken] = best[taken, None], 0.0
+    weights[taken, 0] = 1.0
+    return FirstWeights(bones, weights, new, lost & ~taken)
+
+
+def _handed_on(
+    rest: np.ndarray, edges: np.ndarray, bones: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows (N, K + 1) that sum to 1, with one bone for what vertices have lost, and which have lost most (N,) bool."""
+    sums = weights.sum(axis=1)
+    kept = sums > _LEAST_LEFT
+    kept = kept if kept.any() else sums > 0
+    heirs = owners = strongest_bones(bones, weights)
+    if kept.any() and not kept.all():
+        heirs = owners[_sources(rest, edges, kept, owners)]
+    weights = np.where(kept[:, None], weights / np.where(kept, sums, 1.0)[:, None], weights)
+    missing = np.where(kept, 0.0, 1.0 - weights.sum(axis=1))
+    return np.column_stack([bones, heirs]), np.column_stack([weights, missing]), ~kept
+
+
+def _sources(rest: np.ndarray, edges: np.ndarray, kept: np.ndarray, owners: np.ndarray) -> np.ndarray:
+    """(N,) the vertex nearest to each among those ``kept`` (N,) bool, with the strongest bones ``owners`` (N,).
+
+    Along the edges and seams, else in space. Along them, distances count less the more vertices a bone has, so that a
+    small one, such as a pouch, does not take over most of the body that it lies on.
+    """
+    count, sources = len(rest), np.where(kept, np.arange(len(rest)), -1)
+    lost, edges = ~kept, with_seams(rest, edges)
+    both = np.concatenate([edges, edges[:, ::-1]])
+    both = both[lost[both[:, 1]]]
+    lengths = np.maximum(np.linalg.norm(rest[both[:, 0]] - rest[both[:, 1]], axis=1), 1e-30)
+    graph = sparse.csr_matrix((lengths, both.T), shape=(count, count))
+    border = np.unique(both[kept[both[:, 0]], 0])
+    parts, nearest = np.bincount(owners[kept], minlength=owners.max() + 1), np.full(count, np.inf)
+    for owner in np.unique(owners[border]):
+        own = border[owners[border] == owner]
+        away, _, found = dijkstra(graph, indices=own, min_only=True, return_predecessors=True)
+        away = away / parts[owner]
+        nearer = lost & (away < nearest)
+        nearest[nearer], sources[nearer] = away[nearer], found[nearer]
+    apart = np.flatnonzero(sources < 0)
+    if len(apart):
+        given = np.flatnonzero(kept)
+        sources[apart] = given[cKDTree(rest[given]).query(rest[apart])[1]]
+    return sources
+
+
+def _beside(parents: np.ndarray, new: np.ndarray) -> list[np.ndarray]:
+    """For each new bone (P,) bool: the old bones next to it in the skeleton, past other new ones; all if none is."""
+    links = [(bone, parent) for bone, parent in enumerate(parents) if parent >= 0]
+    neighbors = np.zeros((len(parents), len(parents)), bool)
+    for bone, parent in links:
+        neighbors[bone, parent] = neighbors[parent, bone] = True
+    found = []
+    for bone in np.flatnonzero(new):
+        reached = np.zeros(len(parents), bool)
+        waiting = [bone]
+        while waiting:
+            at = waiting.pop()
+            if not reached[at]:
+                reached[at] = True
+                waiting += np.flatnonzero(neighbors[at] & ~reached).tolist() if new[at] else []
+        found.append(reached & ~new if (reached & ~new).any() else ~new)
+    return found

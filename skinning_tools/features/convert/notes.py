@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Notes on a conversion: settings without effect, and what a skeleton's user should know."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...blender.wording import counted, listed
+from ...core.run_time import Work
+from .rig_writer import Rig
+from .settings import ConvertSettings
+
+if TYPE_CHECKING:
+    from ...core.decomposition import Decomposition
+
+# Rotation Only is worth a note from this multiple of the error of free bones on, if the error can be seen: from about
+# half a pixel where the body is 1000 pixels large, typically, and several where it is largest.
+_COSTLY, _VISIBLE = 2.0, 0.5
+# Percent of the size, which is the diameter of the ball, for an E_RMS of 1.
+_PERCENT = 0.1 * np.sqrt(3.0) / 2.0
+
+
+def notes_without_effect(settings: ConvertSettings) -> list[str]:
+    """Notes on emphasis and surface where other settings leave them out."""
+    notes = []
+    if settings.emphasis or settings.surface:
+        if settings.rotation_only:
+            notes.append("Emphasis and Surface have no effect with Rotation Only")
+        if settings.method == "KAVAN2010":
+            notes.append("Emphasis and Surface have no effect with the method of Kavan et al. 2010")
+    return notes
+
+
+def notes_on_solve(
+    decomposition: "Decomposition",
+    rig: Rig,
+    settings: ConvertSettings,
+    free_e_rms: float | None,
+    triangles: np.ndarray,
+) -> list[str]:
+    notes, still, stray, error = [], rig.bones.still, _stray(decomposition, rig, triangles), decomposition.e_rms
+    if settings.rotation_only and free_e_rms is not None and error > max(_COSTLY * free_e_rms, _VISIBLE):
+        notes.append(
+            f"Rotation Only costs much here: vertices typically miss by {error * _PERCENT:.2g} % of the size, "
+            f"{free_e_rms * _PERCENT:.2g} % without joints (E_RMS {error:.2f} and {free_e_rms:.2f}). Allow a Joint "
+            "Slip, or switch Rotation Only off"
+        )
+    if decomposition.surface_unchanged:
+        notes.append("Surface changed nothing: normals came no closer within the error that it allows")
+    if still:
+        notes.append(
+            f"{counted(len(still), 'bone')} hardly turning against the parent, so that the motion does not tell the "
+            f"joint: {listed(still)}. Check such joints in Edit Mode, or convert more motion"
+        )
+    if stray:
+        notes.append(
+            f"{counted(len(stray), 'bone')} without a parent although the surface goes on there, as no joint holds: "
+            f"{listed(stray)}. Parent in Edit Mode and Solve Again, or switch Rotation Only off"
+        )
+    return notes
+
+
+def _stray(decomposition: "Decomposition", rig: Rig, triangles: np.ndarray) -> list[str]:
+    """The bones that begin trees of their own although their surface goes on in a larger one."""
+    from ...core.joint_search import stray_roots
+
+    if rig.bones.hierarchy is None:
+        return []
+    skin = decomposition.rest, decomposition.bones, decomposition.weights
+    return [rig.bones.controls[bone] for bone in stray_roots(rig.bones.hierarchy, *skin, triangles)]
+
+
+def shapes_note(work: Work) -> str:
+    """The note if more residual shapes are asked for than there are frames, else ""."""
+    asked, count = work.settings.residual_shapes, work.frame_count
+    if not 0 < count < asked:
+        return ""
+    return f"{counted(count, 'residual shape')} instead of {asked}: there cannot be more shapes than frames"
