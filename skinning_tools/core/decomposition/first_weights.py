@@ -34,11 +34,13 @@ def first_weights(
 
     rest (N, 3), edges (E, 2); bones, weights (N, K) as stored: of the bones that are left, and 0 of new bones.
     ends (P, 2, 3): heads and tails; parents (P,) int. What a vertex has lost of its weights goes to the strongest bone
-    of a near vertex that kept them, see ``_sources``. A new bone takes the vertices that are nearer to it than to their
+    of a near vertex that kept them, see ``_sources``, or to such a bone that runs past the vertex now, as after a merge:
+    then it is not lost. A new bone takes the vertices that are nearer to it than to their
     own bone, if that is next to it in the skeleton, or if nothing is.
     """
     new = np.bincount(bones[weights > 0], minlength=len(ends)) == 0
     bones, weights, lost = _handed_on(rest, edges, bones, weights)
+    lost &= ~_give_to_bones_past(rest, bones, weights, lost, ends)
     own, axes = strongest_bones(bones, weights), ends[:, 1] - ends[:, 0]
     best, distances = own.copy(), segment_distances(rest, ends[own, 0], axes[own])
     for bone, beside in zip(np.flatnonzero(new), _beside(parents, new), strict=True):
@@ -64,6 +66,20 @@ def _handed_on(
     weights = np.where(kept[:, None], weights / np.where(kept, sums, 1.0)[:, None], weights)
     missing = np.where(kept, 0.0, 1.0 - weights.sum(axis=1))
     return np.column_stack([bones, heirs]), np.column_stack([weights, missing]), ~kept
+
+
+def _give_to_bones_past(
+    rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, lost: np.ndarray, ends: np.ndarray
+) -> np.ndarray:
+    """Let ``lost`` vertices, in place, follow the heirs that run past them, as near as past their own; which (N,)."""
+    owners, nearest = strongest_bones(bones, weights), np.full(len(rest), np.inf)
+    for bone in np.unique(bones[lost, -1]):
+        start, axis = ends[bone, 0], ends[bone, 1] - ends[bone, 0]
+        along, away = (rest - start) @ axis, segment_distances(rest, start, axis)
+        reach = away[~lost & (owners == bone)].max(initial=0.0)
+        past = lost & (along > 0) & (along < axis @ axis) & (away <= reach) & (away < nearest)
+        bones[past, -1], nearest[past] = bone, away[past]
+    return np.isfinite(nearest)
 
 
 def _sources(rest: np.ndarray, edges: np.ndarray, kept: np.ndarray, owners: np.ndarray) -> np.ndarray:

@@ -39,6 +39,9 @@ def test_vertices_of_a_removed_bone_go_to_their_neighbors():
     np.testing.assert_allclose(found.weights.sum(axis=1), 1)
     assert strongest_bones(found.bones, found.weights)[[0, 3, 4, 5, 8]].tolist() == [0, 0, 0, 2, 2]
     assert np.flatnonzero(found.lost).tolist() == [3, 4, 5]
+    # Merged with it: bone 0 runs past two of them now.
+    merged = first_weights(REST, EDGES, bones, weights, ends((0, 4.5), (40, 41), (6, 8)), PARENTS)
+    assert np.flatnonzero(merged.lost).tolist() == [5]
 
 
 def test_a_new_bone_takes_the_nearest_vertices_of_the_bones_beside_it():
