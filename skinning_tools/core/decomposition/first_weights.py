@@ -34,9 +34,9 @@ def first_weights(
 
     rest (N, 3), edges (E, 2); bones, weights (N, K) as stored: of the bones that are left, and 0 of new bones.
     ends (P, 2, 3): heads and tails; parents (P,) int. What a vertex has lost of its weights goes to the strongest bone
-    of a near vertex that kept them, see ``_sources``. If such a bone runs past it now, as after a merge, it is not lost.
-    A new bone takes the vertices that are nearer to it than to their own bone, if that is next to it in the skeleton,
-    or if nothing is.
+    of a near vertex that kept them, see ``_sources``. If such a bone runs past it now, as after a merge, it is not
+    lost. A new bone takes the vertices that are nearer to it than to their own bone, if that is next to it in the
+    skeleton, or if nothing is.
     """
     new = np.bincount(bones[weights > 0], minlength=len(ends)) == 0
     bones, weights, lost = _handed_on(rest, edges, bones, weights)
