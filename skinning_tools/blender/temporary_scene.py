@@ -23,7 +23,7 @@ def temporary_scene(
         for name in ("fps", "fps_base", "frame_map_old", "frame_map_new"):
             setattr(temporary.render, name, getattr(scene.render, name))
         if own_time:
-            temporary.render.frame_map_old = temporary.render.frame_map_new = 100
+            take_own_time(temporary)
         for ob in objects:
             temporary.collection.objects.link(ob)
         yield temporary
@@ -31,6 +31,11 @@ def temporary_scene(
         # An undo or loading a file may have removed it.
         if is_alive(temporary):
             bpy.data.scenes.remove(temporary)
+
+
+def take_own_time(temporary: bpy.types.Scene) -> None:
+    """Let the frames of a temporary scene be those of the curves."""
+    temporary.render.frame_map_old = temporary.render.frame_map_new = 100
 
 
 def evaluate_frame(scene: bpy.types.Scene, frame: float) -> bpy.types.Depsgraph:

@@ -60,7 +60,7 @@ def compare(
     armature = armature_of(meshes[0])
     with (
         _played_copies(meshes) as copies,
-        temporary_scene(context.scene, [*copies, armature]) as scene,
+        temporary_scene(context.scene, [*copies, armature], own_time=bool(clips)) as scene,
         _read(context, path, file_format) as (read_scene, read),
     ):
         beside = _Beside(scene, copies, read_scene, read, armature)

@@ -19,6 +19,7 @@ from ...blender.conversions import result_of
 from ...blender.figures import Figure, Result
 from ...blender.preconditions import check_visible
 from ...blender.skin_reader import check_skinned, meshes_of
+from ...blender.temporary_scene import take_own_time
 from ...blender.visibility import leave_mode
 from ...blender.wording import counted, listed
 from ...blender.written_files import Kind, Target, claim_named
@@ -236,6 +237,7 @@ def _write(
         yield 0.6, "Exporting"
         clips = [] if unplayable else clips
         if clips:
+            take_own_time(scene)
             changes |= file_format.clips
             in_turn = strips_in_turn(armature, clips, frames[0]) if file_format.in_turn else in_turn
         times = actions.key_times(context.scene, np.array(frames, dtype=np.float64))
