@@ -16,8 +16,13 @@ from .chosen_clips import Chosen
 from .clips import Added, Player
 from .parts import Parts
 
-# Differences of an E_RMS, relative to the larger of it and 1, that its figures do not show.
-NO_DIFFERENCE = 1e-3
+# Growth of an E_RMS that nobody sees: this share of it, or so much.
+_UNSEEN_SHARE, _UNSEEN = 5e-3, 1e-3
+
+
+def is_farther(before: float, after: float) -> bool:
+    """Whether an E_RMS has grown by what can be seen."""
+    return after - before > max(_UNSEEN_SHARE * before, _UNSEEN)
 
 
 @dataclass(frozen=True)
@@ -33,9 +38,7 @@ class ClipErrors:
     def worse(self) -> tuple[str, ...]:
         """The clips that are farther from the target than before."""
         rows = zip(self.names, self.before, self.after, strict=True)
-        return tuple(
-            name for name, before, after in rows if before >= 0 and after - before > NO_DIFFERENCE * max(before, 1.0)
-        )
+        return tuple(name for name, before, after in rows if before >= 0 and is_farther(before, after))
 
     def figures(self) -> list[Figure]:
         """A line for all, and rows for each."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...blender.figures import Figure, Result
 from ...blender.measure import ErrorMeter
 from ...blender.records import write_record
-from .clip_errors import NO_DIFFERENCE, ClipErrors, worse_text
+from .clip_errors import ClipErrors, is_farther, worse_text
 from .parts import Parts
 from .steps import Reading
 
@@ -101,7 +101,7 @@ def finished(
     clips = clips or ClipErrors()
     numbers = reading.animation.frame_numbers
     e_rms = float(meter.e_rms)
-    farther = before is not None and e_rms - before > NO_DIFFERENCE * max(before, 1.0)
+    farther = before is not None and is_farther(before, e_rms)
     figures = PartialFigures(
         title=title,
         target=parts.target.name,
