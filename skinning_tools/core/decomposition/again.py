@@ -83,7 +83,7 @@ def solve_again(
     """
     check_animation(animation)
     start = first_weights(rest, edges, stored.bones, stored.weights, skeleton.ends, skeleton.parents)
-    if lost is not None and not start.new.any():
+    if lost is not None and not start.new.any() and not (start.lost | lost).all():
         start = replace(start, lost=start.lost | lost)
     solution = _Alternation(animation, rest, edges, stored, skeleton, start, (max_influences, smoothness))
     if skeleton.movable.any():
