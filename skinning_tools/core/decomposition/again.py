@@ -7,6 +7,7 @@ import numpy as np
 
 from ..animation import Animation, check_animation
 from ..binding.influence_rows import padded_influences, tidy_influences
+from ..deform.influences import weight_matrix
 from ..dense import one_blas_thread
 from ..progress import Progress, ignore, span
 from .bone_model import BoneModel, homogeneous
@@ -14,13 +15,16 @@ from .first_weights import FirstWeights, first_weights
 from .near_weights import PoseLimits
 from .new_joints import NewJoints
 from .partial import Given, solve_weights
-from .partial_transforms import Joints, solve_transforms
+from .partial_transforms import Joints, skin_equations, solve_transforms
 from .reduction import AnimationMatrix
+from .smoothness import Smoothness, neighbor_weights
 from .transforms import to_rows
 from .vertex_step import VertexState
 
 # Weights and motion in turn: the error falls by less than a hundredth in the rounds after the third.
 _ROUNDS = 3
+# Weights stay if they are so smooth, by the energy of those that would take their place.
+_AS_SMOOTH = 1.1
 # The share of the time that finding joints takes.
 _FINDING = 0.15
 # A bone that an earlier solve has left with less than this share of the mean part gets no more than this multiple of
@@ -78,8 +82,9 @@ def solve_again(
     near_weights.PoseLimits, starting from the ``stored`` weights of the bones that are left.
 
     lost (N,) bool: vertices that were lost in an earlier solve, and stay so unless there are new bones.
-    If nothing was changed, all joints hold in the skeleton's motion, and the stored weights are within the limits, then
-    without smoothness the error does not rise. What is left as for ``solve_weights``, which see for the errors raised.
+    If no bone is new or gone, all joints hold in the skeleton's motion, and the stored weights are within the limits
+    and as smooth as ``smoothness`` asks for, then the error does not rise. What is left as for ``solve_weights``, which
+    see for the errors raised.
     """
     check_animation(animation)
     start = first_weights(rest, edges, stored.bones, stored.weights, skeleton.ends, skeleton.parents)
@@ -93,13 +98,26 @@ def solve_again(
         part = span(progress, number / (_ROUNDS + 1), (number + 1) / (_ROUNDS + 1))
         solution.solve_motion(span(part, 0.0, 0.4))
         solution.move_joints()
+        solution.end_round()
         solution.solve_weights(span(part, 0.4, 1.0))
     solution.solve_motion(span(progress, _ROUNDS / (_ROUNDS + 1), 1.0))
+    solution.end_round()
     return solution.result()
 
 
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """What a round came to: the fields of SolvedAgain."""
+
+    transforms: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+    heads: np.ndarray
+
+
 class _Alternation:
-    """Motion and weights, each solved for the present other. settings: influences and smoothness.
+    """Motion and weights, each solved for the present other; the best of the rounds counts. settings: influences and
+    smoothness.
 
     Bones that followed lost vertices from the beginning would give up their own: a thigh would become the hips. So they
     first move as what they have kept tells, for which all weights are solved. Then they move for lost vertices, too,
@@ -127,10 +145,31 @@ class _Alternation:
         small = skeleton.known & ~start.new & (amounts < _SMALL * amounts.mean())
         self._most = np.where(small, _MOST_GROWTH * amounts, np.inf)
         self._kept_small = np.zeros(len(skeleton.parents), bool)
+        self._rounds: list[_Round] = []
+
+    def end_round(self) -> None:
+        skin = self._given.bones, self._given.weights
+        self._rounds.append(_Round(self._transforms.copy(), *skin, self._heads))
 
     def result(self) -> SolvedAgain:
-        skin = self._given.bones, self._given.weights
-        return SolvedAgain(self._transforms, *skin, self._heads, self._start.new, self._kept_small, self._start.lost)
+        rounds = self._rounds if self._first_may_stay() else self._rounds[1:]
+        best = min(rounds, key=self._posable.squared_error)
+        skin = best.bones, best.weights
+        return SolvedAgain(best.transforms, *skin, best.heads, self._start.new, self._kept_small, self._start.lost)
+
+    def _first_may_stay(self) -> bool:
+        """Whether the stored weights are what they would become, but for the error."""
+        first, start = self._rounds[0], self._start
+        if start.new.any() or start.lost.any() or (first.weights > 0).sum(axis=1).max() > self._max_influences:
+            return False
+        if self._posable.broken(first):
+            return False
+        if not self._smoothness:
+            return True
+        neighbors = Smoothness(neighbor_weights(self._rest, self._animation.triangles, self._edges))
+        count = len(self._skeleton.parents)
+        energies = [neighbors.energy(weight_matrix(each.bones, each.weights, count)) for each in self._rounds]
+        return energies[0] <= _AS_SMOOTH * max(energies[1:])
 
     @property
     def _transforms(self) -> np.ndarray:
@@ -201,7 +240,7 @@ class _PosableWeights:
 
     def __init__(self, animation: Animation, rest: np.ndarray, start: Given, parents: np.ndarray):
         self._rest, self._parents, self._locked = rest, parents, start.locked_bones
-        matrix = AnimationMatrix(animation.frames)
+        self._whole = matrix = AnimationMatrix(animation.frames)
         held = start.locked_vertices | (start.locked_bones[start.bones] & (start.weights > 0)).any(axis=1)
         self._free = np.flatnonzero(~held)
         self._matrix = matrix.of_vertices(self._free) if held.any() else matrix
@@ -217,13 +256,31 @@ class _PosableWeights:
         """bones and weights (N, K) within the limits about ``heads`` (P, 3), from those of ``skin``, or as they were in
         ``former``."""
         (bones, weights), width = skin, skin[0].shape[1]
-        limits = PoseLimits(self._parents, self._matrix.points_from_object_space(heads), len(transforms), self._locked)
-        points = homogeneous(self._matrix.points_from_object_space(self._rest[self._free]))
-        state = VertexState(points, bones[self._free], weights[self._free])
+        state = self._state(bones, weights)
         earlier = tidy_influences(former[0][self._free], former[1][self._free], width)
-        before = VertexState(points, *padded_influences(*earlier, width))
+        before = VertexState(state.points, *padded_influences(*earlier, width))
         model = BoneModel(to_rows(self._matrix.from_object_space(self._rest, transforms)[1]))
+        limits = self._limits(heads, len(transforms))
         limits.keep(model, state, self._matrix, optimize_rest_pose=False, former=before)
         bones, weights = bones.copy(), weights.copy()
         bones[self._free], weights[self._free] = state.bones, state.weights
         return bones, weights
+
+    def broken(self, found: _Round) -> bool:
+        """Whether some weights are beyond the limits."""
+        limits = self._limits(found.heads, len(found.transforms))
+        return bool(limits.broken(self._state(found.bones, found.weights)).any())
+
+    @one_blas_thread()
+    def squared_error(self, found: _Round) -> float:
+        """Of all vertices, less that of vertices at 0, in solver units."""
+        points, motion = self._whole.from_object_space(self._rest, found.transforms)
+        skin = homogeneous(points), found.bones, found.weights, len(found.heads)
+        return skin_equations(self._whole, *skin, ignore).squared_error(to_rows(motion))
+
+    def _limits(self, heads: np.ndarray, frame_count: int) -> PoseLimits:
+        return PoseLimits(self._parents, self._matrix.points_from_object_space(heads), frame_count, self._locked)
+
+    def _state(self, bones: np.ndarray, weights: np.ndarray) -> VertexState:
+        points = homogeneous(self._matrix.points_from_object_space(self._rest[self._free]))
+        return VertexState(points, bones[self._free], weights[self._free])

@@ -112,3 +112,26 @@ def test_what_lies_on_a_body_does_not_take_it_over_when_the_bone_of_that_is_gone
     found = solve_again(animation, rest, triangles[:, [0, 1]], stored, skeleton, 2, lost=found.lost)
     owners = strongest_bones(found.bones, found.weights)
     np.testing.assert_array_equal(owners[kept], bones[kept, 0])
+
+
+def test_solving_again_and_again_never_raises_the_error():
+    rest, triangles = skinned_shapes.cuboid()
+    bones, weights = skinned_shapes.chain_weights(rest[:, 0], [2.0, 4.0], reach=1.0)
+    heads = np.array([[0.0, 0, 0], [2, 0, 0], [4, 0, 0]])
+    random = np.random.default_rng(4)
+    motion = np.tile(np.eye(3, 4), (6, 3, 1, 1))
+    for frame, bone in np.ndindex(6, 3):
+        turned = skinned_shapes.about(Rotation.from_rotvec(0.5 * random.normal(size=3)).as_matrix(), heads[bone])
+        above = np.vstack([motion[frame, max(bone - 1, 0)], [0, 0, 0, 1]]) if bone else np.eye(4)
+        motion[frame, bone] = above[:3] @ np.vstack([turned, [0, 0, 0, 1]])
+    frames = np.array([skin_frame(rest, bones, weights, each) for each in motion])
+    frames += random.normal(scale=0.05, size=frames.shape)
+    animation = Animation(frames.astype(np.float32), triangles)
+    errors = []
+    for _ in range(4):
+        stored = Given(bones, weights, np.zeros(3, bool), np.zeros(len(rest), bool))
+        skeleton = edited(heads, motion)
+        found = solve_again(animation, rest, triangles[:, [0, 1]], stored, skeleton, 2, smoothness=0.3)
+        bones, weights, motion = found.bones, found.weights, found.transforms
+        errors.append(np.square(np.array([skin_frame(rest, bones, weights, each) for each in motion]) - frames).mean())
+    assert (np.diff(errors) <= 1e-9 * errors[0]).all(), errors
