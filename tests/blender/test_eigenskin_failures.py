@@ -76,8 +76,8 @@ REFUSED = {
     shared_without_armature: ('MESH_SHARED object "Twin"', "Make Single User"),
     bone_gone: ('BONE_GONE "lower"',),
     mesh_edited: ("was edited",),
-    record_deleted: ("has 6 shape keys", '"upper 1"', "Remove those shape keys first"),
-    record_damaged: ("has 6 shape keys", '"upper 1"', "Remove those shape keys first"),
+    record_deleted: ("has 6 shape keys", '"upper 1"', "Remove such shape keys first"),
+    record_damaged: ("has 6 shape keys", '"upper 1"', "Remove such shape keys first"),
 }
 
 

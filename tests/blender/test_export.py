@@ -232,7 +232,7 @@ def test_what_the_file_lacks_is_noted(tmp_path):
     result = exported(tmp_path, compare=False)
     assert result.compared is None
     text = result.summary()
-    assert "have more than 4 influences" in text
+    assert "with more than 4 influences" in text
     assert 'modifiers of object "Tube_skinned" are not in the file: Smoother' in text
 
 
