@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "demos"))
 from human_rig import MOTIONS, HumanArrays, read_human
 
 from skinning_tools.core.animation import Animation, unit_scale
-from skinning_tools.core.bone_order import parents_first
+from skinning_tools.core.bone_order import subtrees
 from skinning_tools.core.decomposition import Decomposition, Settings, decompose
 from skinning_tools.core.decomposition.jointed import solve_jointed, solve_posable
 from skinning_tools.core.deform import skin_frame
@@ -52,9 +52,8 @@ def posed_skeletons(tables: Tables) -> None:
     animation, own_joints = _animated(human), _moving_joints(human)
     for held, joints in JOINTS.items():
         found, tree = skeleton_of(animation, held)
-        near = np.linalg.norm(tree.joints[tree.parents >= 0, None] - own_joints, axis=2).min(axis=0) / diagonal(
-            human.rest
-        )
+        distances = np.linalg.norm(tree.joints[tree.parents >= 0, None] - own_joints, axis=2)
+        near = distances.min(axis=0) / diagonal(human.rest)
         tables.row("human", joints, *_figures(animation, found, tree), f"{np.mean(near < 0.03):.2f} of {len(near)}")
     skin = human.rest, human.bones, human.weights, human.parents, human.heads
     tables.row("human", "its own", str(len(human.parents)), "", "", *_posed(human.triangles, *skin), "")
@@ -95,22 +94,13 @@ def _posed(
     for turn in turns(rest, shares, frames, np.radians(30.0)):
         torn |= stretches(turn.points, edges, lengths) > 2.0
     most = 0.02 * 2.0 / unit_scale(rest[None])
-    strongest, below = strongest_bones(bones, weights), _below(parents)
+    strongest, below = strongest_bones(bones, weights), subtrees(parents)
     for turn in turns(rest, shares, frames, np.radians(45.0)):
         if parents[turn.bone] >= 0:
             own = below[turn.bone].copy()
             own[parents[turn.bone]] = True
             taken |= (np.linalg.norm(turn.points - rest, axis=1) > most) & ~own[strongest]
     return [f"{torn.sum():,} of {len(edges):,}", f"{taken.sum():,} of {len(rest):,}"]
-
-
-def _below(parents: np.ndarray) -> np.ndarray:
-    """(P, P) bool: [bone, other], whether the other is the bone or below it."""
-    below = np.eye(len(parents), dtype=bool)
-    for bone in reversed(parents_first(parents)):
-        if parents[bone] >= 0:
-            below[parents[bone]] |= below[bone]
-    return below
 
 
 def _animated(human: HumanArrays) -> Animation:

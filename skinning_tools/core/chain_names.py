@@ -6,7 +6,7 @@ What a chain is for, an arm or a leg, motion does not tell: names say where a bo
 
 import numpy as np
 
-from .bone_order import parents_first
+from .bone_order import subtrees
 from .joint_hierarchy import JointHierarchy
 
 TRUNK, MIDDLE, LIMB, PART = "trunk", "middle", "limb", "part"
@@ -70,7 +70,7 @@ def _continued(hierarchy: JointHierarchy, carried: np.ndarray) -> np.ndarray:
     heirs, counts, middle = hierarchy.heirs(), hierarchy.descendant_counts() + 1, hierarchy.middle
     parents, partners = hierarchy.parents, hierarchy.partners
     alone = np.zeros(len(parents), bool) if partners is None else partners < 0
-    bearing, loads = _bearing(hierarchy), _loads(parents, carried)
+    bearing, loads = _bearing(hierarchy), subtrees(parents) @ carried
     for bone in np.flatnonzero(heirs >= 0):
         heir = heirs[bone]
         others = np.flatnonzero(parents == bone)
@@ -90,21 +90,9 @@ def _continued(hierarchy: JointHierarchy, carried: np.ndarray) -> np.ndarray:
     return np.where(mirrored, images, heirs)
 
 
-def _loads(parents: np.ndarray, carried: np.ndarray) -> np.ndarray:
-    """(P,) what each bone and those below it carry."""
-    loads = np.array(carried, dtype=float)
-    for bone in reversed(parents_first(parents)):
-        if parents[bone] >= 0:
-            loads[parents[bone]] += loads[bone]
-    return loads
-
-
 def _bearing(hierarchy: JointHierarchy) -> np.ndarray:
     """(P,) bool: whether two chains of several bones leave each bone, or one below it."""
     parents, counts = hierarchy.parents, hierarchy.descendant_counts()
     several = (parents >= 0) & (counts > 0)
-    result: np.ndarray = np.bincount(parents[several], minlength=len(parents)) > 1
-    for bone in reversed(parents_first(parents)):
-        if parents[bone] >= 0:
-            result[parents[bone]] |= result[bone]
-    return result
+    bearing = np.bincount(parents[several], minlength=len(parents)) > 1
+    return np.asarray((subtrees(parents) & bearing).any(axis=1))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .bone_order import parents_first
+from .bone_order import subtrees
 from .rotations import nearest_rotations
 
 # The share of a bone's turning, squared, that is about the axis of a hinge; and the turning, twice in radians (root
@@ -72,11 +72,7 @@ class JointHierarchy:
 
     def descendant_counts(self) -> np.ndarray:
         """(P,) number of descendants of each bone."""
-        counts = np.zeros(len(self.parents), dtype=int)
-        for bone in reversed(parents_first(self.parents)):
-            if self.parents[bone] >= 0:
-                counts[self.parents[bone]] += counts[bone] + 1
-        return counts
+        return np.asarray(subtrees(self.parents).sum(axis=1) - 1)
 
 
 def rigid_motion(transforms: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:

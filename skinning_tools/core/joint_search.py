@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree, shortest_path
 
 from .body_surface import BodySurface
-from .bone_order import parents_first
+from .bone_order import subtrees
 from .bone_regions import BoneRegions
 from .geometry import diagonal
 from .joint_hierarchy import JointHierarchy, rigid_motion
@@ -98,7 +98,7 @@ def find_joint_hierarchy(
 def stray_roots(
     hierarchy: JointHierarchy, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, triangles: np.ndarray
 ) -> np.ndarray:
-    """The roots of trees whose vertices are on one surface with those of a larger tree.
+    """(n,) the roots of trees whose vertices are on one surface with those of a larger tree, which has more.
 
     rest (N, 3); bones, weights (N, K); triangles (T, 3).
     """
@@ -106,10 +106,8 @@ def stray_roots(
     roots = np.flatnonzero(parents < 0)
     if len(roots) < 2 or not len(triangles):
         return roots[:0]
-    tree = np.arange(len(parents))
-    for bone in parents_first(parents):
-        if parents[bone] >= 0:
-            tree[bone] = tree[parents[bone]]
+    # The root that each bone hangs from.
+    tree = roots[subtrees(parents)[roots].argmax(axis=0)]
     labels = tree[strongest_bones(bones, weights)]
     touching = BodySurface(rest, triangles).contacts(labels[:, None], np.ones((len(labels), 1)), len(parents))[1] > 0
     sizes = np.bincount(labels, minlength=len(parents))

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from ..bone_order import parents_first
+from ..bone_order import subtrees
 from ..skeleton_symmetry import symmetric_joints
 from . import rigid
 from .joint_steps import JointSteps, JointSystem
@@ -128,10 +128,7 @@ class MovingJoints:
     def bearing(self, strongest: np.ndarray) -> np.ndarray:
         """(P,) bool: whether a bone is the strongest of some vertex of ``strongest`` (N,), or has such a bone below."""
         bearing = np.bincount(strongest, minlength=self.count) > 0
-        for bone in reversed(parents_first(self.parents)):
-            if bearing[bone] and self.parents[bone] >= 0:
-                bearing[self.parents[bone]] = True
-        return bearing
+        return np.asarray((subtrees(self.parents) & bearing).any(axis=1))
 
     def only(self, kept: np.ndarray) -> "MovingJoints":
         """The bones ``kept`` (P,) alone, whose parents are kept, too."""
