@@ -20,7 +20,7 @@ _LEAST_FRAMES = 12
 # Frames that are looked at before the user's scene, which is evaluated for it, plays its own action again.
 _TOGETHER = 10
 
-# A clip and a place on its curves, or None, for what the armature plays now, and a frame of the scene.
+# A clip and a time on its curves; or None, for what the armature plays now, and a frame of the scene.
 Moment = tuple[Clip | None, float]
 
 

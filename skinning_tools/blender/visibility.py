@@ -37,7 +37,7 @@ def leave_mode(context: bpy.types.Context) -> None:
 @contextmanager
 def shown_for_good(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
     """Show the ``objects`` that the eye hides; hide them again if the block fails or is closed."""
-    hidden = _shown(context, objects)
+    hidden = _unhidden(context, objects)
     try:
         yield
     except BaseException:
@@ -48,14 +48,15 @@ def shown_for_good(context: bpy.types.Context, objects: Iterable[bpy.types.Objec
 @contextmanager
 def shown_meanwhile(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
     """Context in which the ``objects`` that the eye hides are shown, so that Blender evaluates them."""
-    hidden = _shown(context, objects)
+    hidden = _unhidden(context, objects)
     try:
         yield
     finally:
         _hide_again(context, hidden)
 
 
-def _shown(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+def _unhidden(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Show those of the ``objects`` that the eye hides; returns them."""
     hidden = [ob for ob in objects if ob.hide_get(view_layer=context.view_layer)]
     for ob in hidden:
         set_hidden(context, ob, False)

@@ -16,10 +16,10 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray, carried: np.ndarr
     """A name for each bone, such as "trunk.001", "limb_2.L.003" or "part_1".
 
     places (P, 3): the middle of what each bone moves; carried (P,): how much it moves, such as its weights added up; by
-    default, all move as much. Each chain is of bones that continue each other, up to where several bones that have
-    about as many below them hang from its end, or one that carries more, unless one of these alone bears limbs, or a
-    limb from a bone that only its side has. The largest tree begins with the trunk, unless another tree is its mirror
-    image; other chains in the middle are called so.
+    default, all move as much. Each chain is of bones that continue each other. It ends where another bone hangs beside
+    the next one that has more than half as many below it, or carries more, unless the next one alone bears limbs; and
+    where a limb leaves a bone that only its side has. The largest tree begins with the trunk, unless another tree is
+    its mirror image; other chains in the middle are called so.
     Chains in pairs and chains of several bones are limbs, all others parts. On a symmetric body, limbs that mirror each
     other have one number and .L or .R, left being where x is larger. On a posed one, nothing tells which is the left
     one: their numbers follow each other. Chains with more bones below their first bone have lower numbers; so do bones

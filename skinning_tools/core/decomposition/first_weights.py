@@ -19,7 +19,7 @@ _LEAST_LEFT = 0.5
 @dataclass(frozen=True, eq=False)
 class FirstWeights:
     """Weights to start from: bones and weights (N, K) whose rows sum to 1. new (P,) bool: bones that had none before;
-    lost (N,) bool: vertices whose bones are gone, and that have one of a neighbor for the time being."""
+    lost (N,) bool: vertices whose bones are gone, and that follow a neighbor's for the time being."""
 
     bones: np.ndarray
     weights: np.ndarray
@@ -34,9 +34,9 @@ def first_weights(
 
     rest (N, 3), edges (E, 2); bones, weights (N, K) as stored: of the bones that are left, and 0 of new bones.
     ends (P, 2, 3): heads and tails; parents (P,) int. What a vertex has lost of its weights goes to the strongest bone
-    of a near vertex that kept them, see ``_sources``. If such a bone runs past it now, as after a merge, it is not
-    lost. A new bone takes the vertices that are nearer to it than to their own bone, if that is next to it in the
-    skeleton, or if nothing is.
+    of a near vertex that kept them, see ``_sources``. A vertex that this bone runs past, as after a merge, does not
+    count as lost. A new bone takes the vertices that are nearer to it than to their own bone, if that is next to it in
+    the skeleton, or if nothing is.
     """
     new = np.bincount(bones[weights > 0], minlength=len(ends)) == 0
     bones, weights, lost = _handed_on(rest, edges, bones, weights)
@@ -71,7 +71,8 @@ def _handed_on(
 def _give_to_bones_past(
     rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, lost: np.ndarray, ends: np.ndarray
 ) -> np.ndarray:
-    """Let ``lost`` vertices, in place, follow the heirs that run past them, as near as past their own; which (N,)."""
+    """(N,) bool: the ``lost`` vertices that an heir runs past, as near as past its own; in place, they follow the
+    nearest of these."""
     owners, nearest = strongest_bones(bones, weights), np.full(len(rest), np.inf)
     for bone in np.unique(bones[lost, -1]):
         start, axis = ends[bone, 0], ends[bone, 1] - ends[bone, 0]
@@ -111,10 +112,9 @@ def _sources(rest: np.ndarray, edges: np.ndarray, kept: np.ndarray, owners: np.n
 
 def _beside(parents: np.ndarray, new: np.ndarray) -> list[np.ndarray]:
     """For each new bone (P,) bool: the old bones next to it in the skeleton, past other new ones; all if none is."""
-    links = [(bone, parent) for bone, parent in enumerate(parents) if parent >= 0]
+    linked = np.flatnonzero(parents >= 0)
     neighbors = np.zeros((len(parents), len(parents)), bool)
-    for bone, parent in links:
-        neighbors[bone, parent] = neighbors[parent, bone] = True
+    neighbors[linked, parents[linked]] = neighbors[parents[linked], linked] = True
     found = []
     for bone in np.flatnonzero(new):
         reached = np.zeros(len(parents), bool)

@@ -106,11 +106,11 @@ def solve_jointed(
     and the hierarchy that is returned has them, with slips of 0. A bone whose joint slips by more than the size of
     what hangs from it, and not only slightly, becomes a root, such as one of vertices without weights, which stand
     still at one place. On a symmetric body, joints mirror each other in the end. Weights stay within
-    near_weights.PoseLimits. Bones that are no vertex's strongest, and carry no such bone, are left out. settings:
-    of the iterations, the rest pose, smoothness and residual shapes. slip: how far, as a share of the rest pose's
-    diagonal, a bone may leave its joint in the end; with more than 0, the joints are not held. importance (N,): as
-    for ``decompose``. All frames count alike, and so do large and small errors, whatever the emphasis. Raises
-    BadSettings (importances that are no such numbers), Cancelled.
+    near_weights.PoseLimits. Bones that are no vertex's strongest, and carry no such bone, are left out where others do
+    as well. settings: of the iterations, the rest pose, smoothness and residual shapes. slip: how far, as a share of
+    the rest pose's diagonal, a bone may leave its joint in the end; with more than 0, the joints are not held.
+    importance (N,): as for ``decompose``. All frames count alike, and so do large and small errors, whatever the
+    emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
     """
     hierarchy = replace(hierarchy, parents=held_parents(free, hierarchy))
     matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)

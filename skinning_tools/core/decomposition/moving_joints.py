@@ -16,8 +16,9 @@ _FAINT_TURN = 0.03
 # Of the unit ball: joints stay so near to where they were found. Where some would not, the others are solved for again,
 # in so many attempts.
 _FARTHEST, _ATTEMPTS = 0.12, 4
-# Vertices, squared weights added up: joints that carry less, such as those of bones that lost all vertices, stay.
-_LEAST_MASS = 1e-9
+# Vertices, squared weights added up, and the share of what all joints carry: those that carry less, such as of bones
+# that lost all vertices, stay.
+_LEAST_MASS, _LEAST_SHARE = 1e-9, 1e-9
 # A joint beside the middle of a symmetric body stays so far from it, by where it was found: so hips do not cross.
 _ASIDE = 0.5
 # Joints that may go no farther are held so much more firmly than all else would move them.
@@ -77,7 +78,7 @@ class MovingJoints:
         bones = JointSteps(equations, self.parents, self._free)
         children = np.flatnonzero((self.parents >= 0) & self._movable & joints)
         mass = bones.mass[children]
-        faint = len(motion) * _FAINT_TURN**2 * np.maximum(mass, max(1e-9 * mass.sum(), _LEAST_MASS))
+        faint = len(motion) * _FAINT_TURN**2 * np.maximum(mass, max(_LEAST_SHARE * mass.sum(), _LEAST_MASS))
         motion, errors = bones.settled(motion, self.heads)
         for _ in range(steps):
             system = bones.linearized(motion, self.heads, children)

@@ -38,6 +38,7 @@ def notes_on_solve(
     free_e_rms: float | None,
     triangles: np.ndarray,
 ) -> list[str]:
+    """Notes on what the solve came to. free_e_rms: E_RMS of bones without joints, if known; triangles (T, 3)."""
     notes, still, stray, error = [], rig.bones.still, _stray(decomposition, rig, triangles), decomposition.e_rms
     if settings.rotation_only and free_e_rms is not None and error > max(_COSTLY * free_e_rms, _VISIBLE):
         notes.append(

@@ -98,7 +98,7 @@ def make_root(
     clips = [_whole(context.scene, clip, way.names) for clip in clips_of(rig) if clip.bones & set(way.names)]
     _check(rig, way, clips)
     mixed, endless = mixed_notes(rig, way.names), [clip for clip in clips if is_endless(clip, way.names)]
-    moments = [(clip, time) for clip in clips for time in actions.key_times(context.scene, np.array(clip.numbers))]
+    moments = [(clip, at) for clip in clips for at in actions.key_times(context.scene, np.array(clip.numbers))]
     reading = played_motion(context, rig, way.moving, moments)
     motion, notes = yield from background.part_of(reading, 0.0, 0.9)
     pose = np.array([rig.pose.bones[name].matrix for name in way.moving], dtype=np.float64)

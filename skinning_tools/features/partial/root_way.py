@@ -19,8 +19,8 @@ _ONE_PLACE, _HOLDS = 0.1, 1e-3
 @dataclass(frozen=True)
 class Way:
     """names: the bones from the new root to the old one; carrier: the bone above that, "" for none. held: whether each
-    bone but the last only rotates about its joint, or may, before ``holding``. disconnected: other bones that were
-    connected to the end of one of these, which may be elsewhere then."""
+    bone but the last only rotates about its joint, as far as locks tell before ``holding``. disconnected: other bones
+    that are connected to the end of one of these, which moves."""
 
     names: tuple[str, ...]
     carrier: str
@@ -48,7 +48,7 @@ class Way:
 
     @property
     def only_turning(self) -> list[str]:
-        """Those that only rotate about their joint then."""
+        """The bones that only rotate about their joint once they are turned around."""
         return [name for name, held in zip(self.names[1:], self.held, strict=True) if held]
 
     @property
@@ -67,7 +67,7 @@ class Way:
 
     @contextmanager
     def turned(self, context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[None]:
-        """The bones turned around and parented anew; as they were if the block raises."""
+        """Context in which the bones are turned around and parented anew; they stay so unless the block raises."""
         before = {}
         with bones_edited(context, rig) as edit_bones:
             for name in (*self.names, *self.disconnected):

@@ -105,10 +105,8 @@ def test_what_lies_on_a_body_does_not_take_it_over_when_the_bone_of_that_is_gone
     np.testing.assert_array_equal(owners[kept], bones[kept, 0])
     np.testing.assert_array_equal(found.lost, ~kept)
     # Solved once more, nothing changes hands, either.
-    stored, skeleton = (
-        replace(stored, bones=found.bones, weights=found.weights),
-        replace(skeleton, motion=found.transforms),
-    )
+    stored = replace(stored, bones=found.bones, weights=found.weights)
+    skeleton = replace(skeleton, motion=found.transforms)
     found = solve_again(animation, rest, triangles[:, [0, 1]], stored, skeleton, 2, lost=found.lost)
     owners = strongest_bones(found.bones, found.weights)
     np.testing.assert_array_equal(owners[kept], bones[kept, 0])
