@@ -218,10 +218,11 @@ def missing(catalog: dict[str, str], wanted: list[str]) -> list[str]:
 
 def updated(known: list[Entry], wanted: list[str]) -> list[Entry]:
     """The entries of the wanted texts, those that are new without a translation; comments and contexts stay."""
-    by_text: dict[str, list[Entry]] = {}
+    by_text: dict[str, dict[str, Entry]] = {}
     for entry in known:
-        by_text.setdefault(entry.text, []).append(entry)
-    return [entry for text in wanted for entry in by_text.get(text, [Entry(text)])]
+        # Where the file has a text twice, as after a merge, the first one counts.
+        by_text.setdefault(entry.text, {}).setdefault(entry.context, entry)
+    return [entry for text in wanted for entry in by_text.get(text, {"": Entry(text)}).values()]
 
 
 def main() -> int:

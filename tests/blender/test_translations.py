@@ -110,7 +110,7 @@ def test_files_of_editors_for_gettext(tmp_path):
     assert (shown["*", "Bulge"], shown["Operator", "Bulge"]) == ("Wölbung", "Wölben")
 
     wanted = ["New", 'Guessed by "the" editor', "Bulge"]
-    updated = translations.updated(catalog.read(path), wanted)
+    updated = translations.updated(catalog.read(path) * 2, wanted)
     catalog.write(path, updated, "Head")
     written = path.read_text("utf-8")
     assert "# meant.\nmsgid" in written

@@ -71,8 +71,7 @@ class Exported(Result):
             Figure("Frames", self.frame_count),
         ]
         if self.clips:
-            line = f"{counted(len(self.clips), 'clip')}: {listed(self.clips)}"
-            figures.append(Figure("Clips", len(self.clips), line=line))
+            figures.append(Figure("Clips", len(self.clips), line=f"{len(self.clips)} clips: {listed(self.clips)}"))
         if self.compared is not None:
             within = distance_text(bpy.context.scene, self.compared.largest)
             figures += [
