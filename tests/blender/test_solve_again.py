@@ -11,6 +11,7 @@ from skinning_tools.blender.joint_records import undecided_joints
 from skinning_tools.blender.rotation_limits import limit_of
 from skinning_tools.core.animation import unit_scale
 from skinning_tools.features.partial import again
+from skinning_tools.features.partial.skeleton import lost_vertices
 from tests.blender import moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of
 from tests.blender.partial_scenes import curves, select
@@ -238,11 +239,14 @@ def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
     # The conversion has held the joints: without Rotation Only, they are held, too.
     assert found.warning == "farther from the target than before: undo"
     assert gone in jointed.vertex_groups
+    lost = lost_vertices(jointed.data)
+    assert 0 < lost.sum() < len(lost)
     other.data = arm.data.copy()
     for place, target, known in ((1, other, False), (2, other, True), (3, arm, False), (4, arm, True)):
         last, found = found, drain(again.solve_again(bpy.context, jointed, target=target.name)).record
         assert (found.e_rms_before == last.e_rms) is known, place
         assert jointed["skinning_report"].get("target") == (other.name if target == other else None)
+    np.testing.assert_array_equal(lost_vertices(jointed.data), lost, err_msg="noted until there are new bones")
     arm.data.shape_keys.key_blocks[3].mute = True
     assert drain(again.solve_again(bpy.context, jointed)).record.e_rms_before < 0, "it moves otherwise now"
     names = jointed.name, rig.name
