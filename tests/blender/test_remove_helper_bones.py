@@ -152,7 +152,7 @@ def test_without_a_bone_above_a_neighboring_bone_gets_the_weights(rig):
     only(ob, armature, [0], helper)
     for name in BONES:
         ob.vertex_groups[name].lock_weight = True
-    refused(ob, armature, "No unlocked bone can take the weights that", helper)
+    refused(ob, armature, f'No unlocked bone can take the weights of "{helper}"')
     ob.vertex_groups[beside].lock_weight = False
     remove()
     assert stored(ob, [beside])[0, 0] == 1

@@ -80,8 +80,8 @@ def _receiver(
         if beside.any():
             return int(np.argmax(beside))
     raise BadWeights(
-        f"No unlocked bone can take the weights that {vertices_text(vertices)} of {object_label(mesh_object)} got from "
-        f'"{before.names[helper]}". Unlock vertex groups (the padlock), or assign such vertices to another bone'
+        f'No unlocked bone can take the weights of "{before.names[helper]}" at {vertices_text(vertices)} of '
+        f"{object_label(mesh_object)}. Unlock vertex groups (the padlock), or assign such vertices to another bone"
     )
 
 

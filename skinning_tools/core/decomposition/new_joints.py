@@ -19,8 +19,8 @@ from .reduction import AnimationMatrix
 
 # Radians (root mean square) of turning below which a joint stays near its present place.
 _FAINT_TURN = 0.06
-# Sweeps, each over all bones and then over the joints that move.
-_SWEEPS = 12
+# Steps of all bones together with the joints that move.
+_STEPS = 12
 
 
 class NewJoints:
@@ -69,14 +69,14 @@ class NewJoints:
 
     @one_blas_thread()
     def moved(self, skin: tuple[np.ndarray, np.ndarray], motion: np.ndarray) -> Joints:
-        """The joints after some sweeps from ``motion`` (F, P, 3, 4), for ``skin``."""
+        """The joints after some steps from ``motion`` (F, P, 3, 4), for ``skin``."""
         matrix, fixed = self._matrix, self._fixed
         points, start = matrix.from_object_space(self._rest, motion)
         equations = skin_equations(matrix, homogeneous(points), *skin, len(fixed), ignore)
         heads, found = (matrix.points_from_object_space(each.heads) for each in (self.joints, self._found))
         parents = np.where(fixed, -1, self.joints.parents)
         skeleton = MovingJoints(heads, parents, found, self._movable, ~fixed)
-        skeleton.moved(equations, start, _SWEEPS)
+        skeleton.moved(equations, start, _STEPS)
         heads = matrix.points_to_object_space(skeleton.heads[self._children])
         self.joints = self._inside(self.joints, (heads - self._center) / self._size)
         return self.joints
