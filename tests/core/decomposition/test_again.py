@@ -81,7 +81,7 @@ def test_weights_hold_when_the_skeleton_is_posed(locked):
 
 
 def test_what_lies_on_a_body_does_not_take_it_over_when_the_bone_of_that_is_gone():
-    """A pouch moves exactly like the part that has lost its bone; at its ends are two others, one of which turns."""
+    """A pouch moves exactly like the part that has lost its bone; at its ends are two others, which turn."""
     rest, triangles = skinned_shapes.cuboid()
     heads = np.array([[0.0, 0, 0], [4.0, 0, 0], [3.0, 0, 0]])
     bones = np.where(rest[:, :1] < 2.0, 0, 1)
