@@ -155,8 +155,9 @@ class _Links:
         self.costs += _CONTACT_SHARE * (1.0 - share)
         carried = regions.weights * surface.areas()[:, None]
         areas = np.bincount(regions.bones.ravel(), carried.ravel(), regions.count)
-        parts = np.log(np.maximum(areas, _LEAST_AREA * areas.sum()) / (areas.sum() or 1.0))
-        self.costs -= _AREA_SHARE * (parts[self.first] + parts[self.second])
+        if areas.any():
+            parts = np.log(np.maximum(areas / areas.sum(), _LEAST_AREA))
+            self.costs -= _AREA_SHARE * (parts[self.first] + parts[self.second])
         self.allowed &= (share > _TOUCHING) | (self._slips < _SLIP)
         self._weak = weak = ~self.allowed & (direct > 0)
         loose = ~self.allowed & ~weak & (touching > 0) & (self._slips < _LOOSE_SLIP)

@@ -51,6 +51,16 @@ def test_the_joints_of_an_arm_are_recovered():
     assert parents_first(hierarchy.parents)[0] == 1
 
 
+def test_a_surface_without_area():
+    """Triangles along a line, as of a wire."""
+    rest, *_, transforms = arm()
+    rest = np.column_stack([np.linspace(0, 6, len(rest)), np.zeros((len(rest), 2))])
+    bones = np.searchsorted([2.0, 4.0], rest[:, :1])
+    triangles = np.arange(len(rest) - 2)[:, None] + np.arange(3)
+    hierarchy = find_joint_hierarchy(rest, bones, np.ones((len(rest), 1)), transforms, triangles)
+    assert links(hierarchy) == {frozenset((0, 1)), frozenset((1, 2))}
+
+
 def test_legs_hang_from_the_body_and_not_from_each_other():
     """Both turn about one axis, on which they could be joined as well, nearer to their own surface."""
     turn = np.linspace(0, 2 * np.pi, 40, endpoint=False)
