@@ -29,6 +29,8 @@ _DAMPING, _LEAST_DAMPING = 1e-3, 1e-12
 _SHARES = (1.0, 0.5, 0.0)
 # Of the mean over the bones: bones that carry less than that stay as they are.
 _LIGHT = 1e-9
+# Of the largest mass of roots: shifts of roots that cancel each other, but for less than that, are rounding.
+_CANCELED = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +81,10 @@ class JointSteps:
         # Few bones are roots, or none.
         carried = self._carried[self._roots]
         pulled = carried @ equations.moments
-        self._root_mass = pulled @ carried.T
+        # Roots that share all vertices alike can shift against each other, and do not.
+        self._lightness = np.linalg.pinv(pulled @ carried.T, _CANCELED, hermitian=True)
         # How the roots follow what is left to do, and the moments of bones whose roots follow.
-        self._follow = np.linalg.solve(self._root_mass, pulled)
+        self._follow = self._lightness @ pulled
         self._moments = equations.moments - pulled.T @ self._follow
 
     def settled(self, motion: np.ndarray, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +93,7 @@ class JointSteps:
         result = joined(motion, heads, self._parents)
         rows, left = self._left(result)
         pull = self._carried[self._roots] @ left
-        shift = np.linalg.solve(self._root_mass, pull)
+        shift = self._lightness @ pull
         errors = -(rows * (left + self._equations.products)).sum(axis=0) - (pull * shift).sum(axis=0)
         shift = shift.reshape(len(self._roots), len(motion), 3)
         result[..., 3] += np.einsum("rp,rfi->fpi", self._below[self._roots].astype(float), shift)

@@ -82,3 +82,17 @@ def test_the_errors_of_frames_are_those_of_the_equations():
     bones = JointSteps(equations, PARENTS, np.ones(COUNT, bool))
     motion, errors = bones.settled(posed(HEADS, size=0.5), HEADS)
     np.testing.assert_allclose(errors.sum(), equations.squared_error(to_rows(motion)), rtol=1e-9)
+
+
+def test_roots_that_share_all_vertices_alike():
+    # Shifts of both that cancel each other change nothing.
+    random = np.random.default_rng(5)
+    points = np.concatenate([random.normal(size=(20, 3)), np.ones((20, 1))], axis=1)
+    design = design_matrix(points, np.tile([0, 1], (20, 1)), np.full((20, 2), 0.5), 2)
+    start = np.tile(np.eye(3, 4), (FRAMES, 2, 1, 1))
+    turned = start.copy()
+    turned[..., :3] = Rotation.from_rotvec(0.3 * random.normal(size=(FRAMES, 3))).as_matrix()[:, None]
+    equations = NormalEquations(2, 3 * FRAMES)
+    equations.add(design, design @ to_rows(turned))
+    motion = MovingJoints(np.zeros((2, 3)), np.array([-1, -1])).moved(equations, start, 12)
+    np.testing.assert_allclose(motion, turned, atol=1e-6)
