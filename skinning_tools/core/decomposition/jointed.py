@@ -138,7 +138,7 @@ def solve_jointed(
     solve.limit()
     solve.move(joints=False)
     if slip:
-        solve.slide(slip * diagonal(state.points[:, :3]), span(progress, 0.8, 0.85))
+        solve.slide(slip, span(progress, 0.8, 0.85))
     skeleton = solve.skeleton
     result = _finished(animation, matrix, free, solve.state, solve.motion, settings, span(progress, 0.85, 1.0))
     joints = matrix.points_to_object_space(skeleton.heads)
@@ -269,12 +269,14 @@ class _JointedSolve:
         """Better motion, and joints, for the present vertices."""
         self.motion = self.skeleton.moved(self._equations(), self.motion, _LAST_STEPS, joints=joints)
 
-    def slide(self, most: float, progress: Progress) -> None:
-        """Motion and vertices in turn, where bones may leave their joints by up to ``most``."""
-        for number in range(_SLIPPING_ROUNDS):
+    def slide(self, share: float, progress: Progress) -> None:
+        """Motion and vertices in turn, where bones may leave their joints by up to a share of the diagonal, which the
+        rest pose changes."""
+        for number in range(_SLIPPING_ROUNDS + 1):
+            if number:
+                self._fit_limited(span(progress, (number - 1) / _SLIPPING_ROUNDS, number / _SLIPPING_ROUNDS))
+            most = share * diagonal(self.state.points[:, :3])
             self.motion = self.skeleton.slid(self._equations(), self.motion, most)
-            self._fit_limited(span(progress, number / _SLIPPING_ROUNDS, (number + 1) / _SLIPPING_ROUNDS))
-        self.motion = self.skeleton.slid(self._equations(), self.motion, most)
 
     def fit_vertices(self, progress: Progress) -> None:
         """Better vertices for the present motion, in a sweep without limits."""

@@ -98,6 +98,20 @@ def test_joints_may_slip_within_a_tolerance(solved):
     assert errors[1] < 0.9 * errors[0]
 
 
+def test_joints_slip_by_a_share_of_the_rest_pose_that_is_found():
+    # Noise, from which the rest pose shrinks while the bones leave their joints.
+    frames = bending_bar(frames=4).frames[:, ::6]
+    frames = frames + np.random.default_rng(0).normal(scale=0.3, size=frames.shape).astype(np.float32)
+    animation, settings = Animation(frames, np.zeros((0, 3), np.int32)), replace(SETTINGS, iterations=1)
+    found, hierarchy = free_solve(animation, settings)
+    tree = replace(hierarchy, parents=np.array([1, -1, 1], np.int32), slips=np.zeros(3), partners=None)
+    result, jointed = solve_jointed(animation, found, tree, settings, slip=0.05)
+    size = np.linalg.norm(np.ptp(result.rest, axis=0))
+    for bone in (0, 2):
+        both = result.transforms[:, [bone, 1]] @ np.append(jointed.joints[bone], 1.0)
+        assert np.linalg.norm(both[:, 0] - both[:, 1], axis=1).max() <= 0.05 * size + 1e-9
+
+
 def test_turning_a_bone_leaves_other_parts_alone():
     # The near end has stray weights of the far one, which moves like it.
     animation = bending_bar(frames=5)
