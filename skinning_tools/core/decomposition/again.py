@@ -140,7 +140,7 @@ class _Alternation:
         self._joints, self._motion = skeleton.joints, skeleton.motion.copy()
         self._left_out = start.lost
         self._new_joints: NewJoints | None = None
-        self._posable = _PosableWeights(animation, rest, self._given, skeleton.parents)
+        self._posable = self._posable_weights()
         amounts = self._amounts(start.bones, start.weights)
         small = skeleton.known & ~start.new & (amounts < _SMALL * amounts.mean())
         self._most = np.where(small, _MOST_GROWTH * amounts, np.inf)
@@ -160,7 +160,9 @@ class _Alternation:
     def _first_may_stay(self) -> bool:
         """Whether the stored weights are what they would become, but for the error."""
         first, start = self._rounds[0], self._start
-        if start.new.any() or start.lost.any() or (first.weights > 0).sum(axis=1).max() > self._max_influences:
+        counts = [(each.weights > 0).sum(axis=1) for each in self._rounds[:2]]
+        # Where locked bones are more than the limit, they stay.
+        if start.new.any() or start.lost.any() or (counts[0] > np.maximum(counts[1], self._max_influences)).any():
             return False
         if self._posable.broken(first):
             return False
@@ -217,7 +219,7 @@ class _Alternation:
         if grown.any():
             self._kept_small |= grown
             self._given = replace(self._given, locked_bones=self._given.locked_bones | grown)
-            self._posable = _PosableWeights(self._animation, self._rest, self._given, self._skeleton.parents)
+            self._posable = self._posable_weights()
             skin = self._weighted(progress)
         former = self._given.bones, self._given.weights
         bones, weights = self._posable.limited(self._transforms, self._heads, skin, former)
@@ -225,6 +227,10 @@ class _Alternation:
         if self._left_out.any():
             stays, self._left_out = stays | ~self._left_out, np.zeros(len(stays), bool)
         self._given = replace(self._given, bones=bones, weights=weights, locked_vertices=stays)
+
+    def _posable_weights(self) -> "_PosableWeights":
+        given = self._given, self._skeleton.parents, self._max_influences
+        return _PosableWeights(self._animation, self._rest, *given)
 
     def _weighted(self, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
         given = self._animation, self._rest, self._transforms, self._max_influences, progress
@@ -238,8 +244,9 @@ class _Alternation:
 class _PosableWeights:
     """Keeps weights within the limits of posing, but for vertices that are locked or have weights of locked bones."""
 
-    def __init__(self, animation: Animation, rest: np.ndarray, start: Given, parents: np.ndarray):
+    def __init__(self, animation: Animation, rest: np.ndarray, start: Given, parents: np.ndarray, max_influences: int):
         self._rest, self._parents, self._locked = rest, parents, start.locked_bones
+        self._max_influences = max_influences
         self._whole = matrix = AnimationMatrix(animation.frames)
         held = start.locked_vertices | (start.locked_bones[start.bones] & (start.weights > 0)).any(axis=1)
         self._free = np.flatnonzero(~held)
@@ -255,15 +262,17 @@ class _PosableWeights:
     ) -> tuple[np.ndarray, np.ndarray]:
         """bones and weights (N, K) within the limits about ``heads`` (P, 3), from those of ``skin``, or as they were in
         ``former``."""
-        (bones, weights), width = skin, skin[0].shape[1]
-        state = self._state(bones, weights)
+        bones, weights = skin[0].copy(), skin[1].copy()
+        # Of vertices with locked bones, rows may be wider.
+        width = min(self._max_influences, bones.shape[1])
+        state = self._state(bones[:, :width], weights[:, :width])
         earlier = tidy_influences(former[0][self._free], former[1][self._free], width)
         before = VertexState(state.points, *padded_influences(*earlier, width))
         model = BoneModel(to_rows(self._matrix.from_object_space(self._rest, transforms)[1]))
         limits = self._limits(heads, len(transforms))
         limits.keep(model, state, self._matrix, optimize_rest_pose=False, former=before)
-        bones, weights = bones.copy(), weights.copy()
-        bones[self._free], weights[self._free] = state.bones, state.weights
+        kept = padded_influences(state.bones, state.weights, bones.shape[1])
+        bones[self._free], weights[self._free] = kept
         return bones, weights
 
     def broken(self, found: _Round) -> bool:
