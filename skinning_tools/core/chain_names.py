@@ -10,6 +10,8 @@ from .bone_order import subtrees
 from .joint_hierarchy import JointHierarchy
 
 TRUNK, MIDDLE, LIMB, PART = "trunk", "middle", "limb", "part"
+# Times what another carries: what carries no more than that carries as much.
+_MORE = 1.01
 
 
 def chain_names(hierarchy: JointHierarchy, places: np.ndarray, carried: np.ndarray | None = None) -> tuple[str, ...]:
@@ -76,7 +78,7 @@ def _continued(hierarchy: JointHierarchy, carried: np.ndarray) -> np.ndarray:
         others = np.flatnonzero(parents == bone)
         others = others[others != heir]
         rival = counts[others].max(initial=0)
-        rivaled = 2 * rival > counts[heir] or loads[others].max(initial=0.0) > loads[heir]
+        rivaled = 2 * rival > counts[heir] or loads[others].max(initial=0.0) > _MORE * loads[heir]
         apart = middle[bone] != middle[heir] or (alone[bone] and not alone[heir])
         # Limbs hang from a trunk, which goes on however large they are.
         trunk = middle[heir] or (bearing[heir] and not bearing[others].any())
