@@ -19,6 +19,8 @@ _SHORT = 0.1
 _OPPOSITE = -0.5
 # Of the length: how far bones that mirror each other begin from each other's mirror images.
 _APART = 0.1
+# A root in the middle whose vertices extend in x farther than this, as a multiple of y and z, may lie across the plane.
+_WIDE = 1.2
 # The x of the direction of a bone that lies across the mirror plane.
 _ACROSS = 0.7
 # The x of an x axis from which it counts as pointing to a side.
@@ -80,9 +82,10 @@ def place_at_joints(
     placement: from ``place_bones`` with the other arguments. A bone points to the joint of the bone that continues it
     (``JointHierarchy.heirs``), or, without one or where that is too near, to the far end of its vertices; one that
     would still be too short keeps its direction, and is short. A bone without a parent reaches from child to child
-    where these are on both sides of it. hinges (P, 3): the axis about which each bone turns most, 0 where it has none:
-    its x axis, as far as the direction of the bone allows. Without one, the x axis is that about which the chain is
-    bent there. Bones that mirror each other, and begin at joints that do, have the same lengths and mirrored axes.
+    where these are on both sides of it; in the middle of a symmetric body, it stays there unless it is a rod from side
+    to side. hinges (P, 3): the axis about which each bone turns most, 0 where it has none: its x axis, as far as the
+    direction of the bone allows. Without one, the x axis is that about which the chain is bent there. Bones that mirror
+    each other, and begin at joints that do, have the same lengths and mirrored axes.
     """
     rooted, middle = hierarchy.parents < 0, hierarchy.middle
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
@@ -92,11 +95,17 @@ def place_at_joints(
     outward, heirs = _outward(heads, rest, bones, weights), hierarchy.heirs()
     tips, short = heads + outward, np.maximum(_SHORT * placement.lengths, _SHORTEST)
     tips[heirs >= 0] = heads[heirs[heirs >= 0]]
+    extents = extents_along(np.tile(np.eye(3), (len(heads), 1, 1)), rest, bones, weights, len(heads))
+    upright = middle & (extents[:, 0] <= _WIDE * extents[:, 1:].max(axis=1))
     for bone in np.flatnonzero(rooted):
         children = hierarchy.parents == bone
         # The other end of a bone in the middle is in the middle, too, where something goes on there.
         inner = children & middle & middle[bone]
-        heads[bone] = _other_end(heads[bone], tips[bone], heads[inner if inner.any() else children])
+        ends = heads[inner if inner.any() else children]
+        if upright[bone]:
+            tips[bone] = _between_sides(tips[bone], heads[bone], outward[bone])
+            ends[:, 0] = hierarchy.plane
+        heads[bone] = _other_end(heads[bone], tips[bone], ends)
     along = tips - heads
     along = np.where((np.linalg.norm(along, axis=1) > short)[:, None], along, outward)
     lengths = np.linalg.norm(along, axis=1)
@@ -106,7 +115,7 @@ def place_at_joints(
     axes = _rolled(y, placement.axes, bends if hinges is None else np.where(_across(hinges, y), hinges, bends))
     lengths = np.where(turned, lengths, short)
     if partners is not None:
-        # A bone in the middle may lie across it, such as a pelvis between two legs alone.
+        # A bone in the middle may lie across it, such as that of a rod.
         paired = (partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS))
         paired = np.flatnonzero(paired & (rooted | _opposite(heads, lengths, hierarchy)))
         place = np.zeros(len(axes), int)
@@ -177,6 +186,14 @@ def _outward(heads: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np
     # A bone whose vertices are far from its joint need not be longer than the extent of these vertices.
     extent = farthest - np.clip(nearest, 0.0, farthest)
     return np.where(farthest > 2.0 * extent, extent, farthest)[:, None] * directions
+
+
+def _between_sides(tip: np.ndarray, head: np.ndarray, outward: np.ndarray) -> np.ndarray:
+    """The tip (3,) of a root whose ``head`` (3,) is in the mirror plane, so that it does not lie from one side to the
+    other: in the plane between ``tip`` and its mirror image, or, where that is near, at the end ``outward`` (3,)."""
+    between = np.array([head[0], tip[1], tip[2]])
+    far = outward * [0.0, 1.0, 1.0]
+    return between if 2.0 * np.linalg.norm(between - head) > np.linalg.norm(far) else head + far
 
 
 def _other_end(middle: np.ndarray, tip: np.ndarray, joints: np.ndarray) -> np.ndarray:

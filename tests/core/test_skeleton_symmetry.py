@@ -73,6 +73,18 @@ def test_bones_are_drawn_as_mirror_images():
     np.testing.assert_allclose(placed.axes[[0, 1], 0, 1], 0.0, atol=1e-12)
 
 
+def test_a_root_between_two_limbs_stays_in_the_middle():
+    """As of a bat, which has nothing else but wings: turned, it must not swing about one of them."""
+    rest, bones, weights = body()
+    limbs = [0, 2, 3, 4, 5]
+    used = np.isin(bones[:, 0], limbs)
+    tree = JointHierarchy(np.array([-1, 0, 1, 0, 3]), JOINTS[limbs], np.zeros(5), np.array([0, 3, 4, 1, 2]), 0.0)
+    skin = rest[used], np.searchsorted(limbs, bones[used]), weights[used]
+    placed = place_at_joints(place_bones(*skin, 5), tree, *skin)
+    np.testing.assert_allclose([placed.heads[0, 0], placed.axes[0, 0, 1]], 0.0, atol=1e-12)
+    assert placed.lengths[0] > 0.2
+
+
 def test_bones_with_joints_that_are_no_mirror_images_reach_their_own_next_joint():
     rest, bones, weights = body()
     joints = JOINTS.copy()
