@@ -115,6 +115,16 @@ def test_a_limb_goes_on_as_its_mirror_image_does():
     assert (names[7], names[6], names[8]) == ("limb_1.L.003", "limb_1.R.003", "part_1")
 
 
+def test_a_leg_with_bones_that_the_other_leg_lacks_has_its_names():
+    parents = np.array([-1, 0, 0, 1, 2, 4, 5, 6], np.int32)
+    partners = np.array([0, 2, 1, 6, -1, -1, 3, -1])
+    names = chain_names(
+        JointHierarchy(parents, np.zeros((8, 3)), np.zeros(8), partners), -np.arange(24.0).reshape(8, 3)
+    )
+    assert names[1:4] == ("limb_1.L.001", "limb_1.R.001", "limb_1.L.002")
+    assert names[4:] == ("part_1", "part_2", "limb_1.R.002", "limb_1.R.003")
+
+
 def test_an_arm_that_hangs_from_a_bone_of_its_side_alone_has_a_side():
     parents = np.array([-1, 0, 0, 2, 6, 4, 0], np.int32)
     names = chain_names(JointHierarchy(parents, JOINTS, np.zeros(7), PARTNERS, 0.0), JOINTS)
