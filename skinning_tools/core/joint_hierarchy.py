@@ -47,6 +47,19 @@ class JointHierarchy:
         return self.partners == np.arange(len(self.parents))
 
     @property
+    def lopsided(self) -> np.ndarray:
+        """(P,) bool: the bones of one side of a symmetric body that one in the middle, or their own mirror image, hangs
+        from: turned, they take it along."""
+        found = np.zeros(len(self.parents), bool)
+        if self.partners is None or self.posed:
+            return found
+        children = np.flatnonzero(self.parents >= 0)
+        parents = self.parents[children]
+        aside = (self.partners[parents] >= 0) & ~self.middle[parents]
+        found[parents[aside & (self.middle[children] | (self.partners[children] == parents))]] = True
+        return found
+
+    @property
     def holding(self) -> np.ndarray:
         """(P,) bool: the bones that only rotate, as their joints do not slip at all."""
         return (self.parents >= 0) & self.held

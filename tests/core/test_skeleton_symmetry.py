@@ -100,6 +100,16 @@ def test_the_trunk_goes_on_in_the_middle_though_an_arm_has_more_bones():
     assert hierarchy(None).heirs()[0] in (2, 4)
 
 
+def test_a_side_that_carries_the_other_or_the_middle_is_told():
+    assert not hierarchy().lopsided.any()
+    for carried in (1, 4):
+        parents = PARENTS.copy()
+        parents[carried] = 2
+        tree = replace(hierarchy(), parents=parents)
+        assert np.flatnonzero(tree.lopsided).tolist() == [2]
+        assert not replace(tree, posed=True).lopsided.any()
+
+
 def test_names_tell_chain_and_side():
     names = chain_names(hierarchy(), JOINTS)
     assert names == ("trunk.001", "trunk.002", "limb_1.L.001", "limb_1.L.002", "limb_1.R.001", "limb_1.R.002", "part_1")
