@@ -102,7 +102,7 @@ def place_at_joints(
         # The other end of a bone in the middle is in the middle, too, where something goes on there.
         inner = children & middle & middle[bone]
         ends = heads[inner if inner.any() else children]
-        if upright[bone]:
+        if upright[bone] and not inner.any():
             tips[bone] = _between_sides(tips[bone], heads[bone], outward[bone])
             ends[:, 0] = hierarchy.plane
         heads[bone] = _other_end(heads[bone], tips[bone], ends)

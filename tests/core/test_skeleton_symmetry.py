@@ -83,6 +83,11 @@ def test_a_root_between_two_limbs_stays_in_the_middle():
     placed = place_at_joints(place_bones(*skin, 5), tree, *skin)
     np.testing.assert_allclose([placed.heads[0, 0], placed.axes[0, 0, 1]], 0.0, atol=1e-12)
     assert placed.lengths[0] > 0.2
+    # What goes on in the middle is where it points, however near.
+    joints = np.where((np.arange(7) == 1)[:, None], [0, 0, 1.42], JOINTS)
+    skin = body()
+    placed = place_at_joints(place_bones(*skin, 7), replace(hierarchy(), joints=joints), *skin)
+    np.testing.assert_allclose(placed.heads[0] + placed.lengths[0] * placed.axes[0, :, 1], joints[1], atol=1e-12)
 
 
 def test_bones_with_joints_that_are_no_mirror_images_reach_their_own_next_joint():
