@@ -60,6 +60,17 @@ class JointHierarchy:
         return found
 
     @property
+    def unmatched(self) -> np.ndarray:
+        """(P,) bool: the bones that a limb has on one side of a symmetric body alone, before others that it has on both
+        sides."""
+        found = np.zeros(len(self.parents), bool)
+        if self.partners is None or self.posed:
+            return found
+        sides = np.flatnonzero((self.parents >= 0) & (self.partners >= 0) & ~self.middle)
+        found[self.parents[sides]] = True
+        return found & (self.partners < 0)
+
+    @property
     def holding(self) -> np.ndarray:
         """(P,) bool: the bones that only rotate, as their joints do not slip at all."""
         return (self.parents >= 0) & self.held

@@ -115,6 +115,15 @@ def test_a_side_that_carries_the_other_or_the_middle_is_told():
         assert not replace(tree, posed=True).lopsided.any()
 
 
+def test_a_bone_in_a_limb_that_the_other_side_lacks_is_told():
+    assert not hierarchy().unmatched.any()
+    parents = PARENTS.copy()
+    parents[4] = 6
+    tree = replace(hierarchy(), parents=parents)
+    assert np.flatnonzero(tree.unmatched).tolist() == [6]
+    assert not replace(tree, posed=True).unmatched.any()
+
+
 def test_names_tell_chain_and_side():
     names = chain_names(hierarchy(), JOINTS)
     assert names == ("trunk.001", "trunk.002", "limb_1.L.001", "limb_1.L.002", "limb_1.R.001", "limb_1.R.002", "part_1")

@@ -40,7 +40,7 @@ def notes_on_solve(
 ) -> list[str]:
     """Notes on what the solve came to. free_e_rms: E_RMS of bones without joints, if known; triangles (T, 3)."""
     notes, still, stray, error = [], rig.bones.still, _stray(decomposition, rig, triangles), decomposition.e_rms
-    lopsided = _lopsided(rig)
+    lopsided, unmatched = _sided(rig)
     if settings.rotation_only and free_e_rms is not None and error > max(_COSTLY * free_e_rms, _VISIBLE):
         notes.append(
             f"Rotation Only costs much here: vertices typically miss by {error * _PERCENT:.2g} % of the size, "
@@ -64,15 +64,25 @@ def notes_on_solve(
             f"{counted(len(lopsided), 'bone')} of one side carrying the other side or the middle: {listed(lopsided)}. "
             "Add a bone in the middle in Edit Mode, parent both sides to it, and Solve Again"
         )
+    if unmatched:
+        notes.append(
+            f"{counted(len(unmatched), 'bone')} in a limb that the other side lacks: {listed(unmatched)}. "
+            "Delete such bones or add their mirror images in Edit Mode, and Solve Again"
+        )
     return notes
 
 
-def _lopsided(rig: Rig) -> list[str]:
-    """The bones of one side that something in the middle, or their own mirror image, hangs from."""
+def _sided(rig: Rig) -> tuple[list[str], list[str]]:
+    """Of a symmetric body: the bones of one side that something in the middle, or their own mirror image, hangs from,
+    and those inside a limb that the other side lacks."""
     hierarchy = rig.bones.hierarchy
     if hierarchy is None:
-        return []
-    return [rig.bones.controls[bone] for bone in np.flatnonzero(hierarchy.lopsided)]
+        return [], []
+    lopsided, unmatched = (
+        [rig.bones.controls[bone] for bone in np.flatnonzero(which)]
+        for which in (hierarchy.lopsided, hierarchy.unmatched)
+    )
+    return lopsided, unmatched
 
 
 def _stray(decomposition: "Decomposition", rig: Rig, triangles: np.ndarray) -> list[str]:
