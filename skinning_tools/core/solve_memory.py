@@ -28,10 +28,14 @@ RESIDUAL_BLOCK_BYTES, RESIDUAL_GRAM, RESIDUAL_OVERSAMPLING = 32 << 20, 1500, 20
 # For a surface: the frames that one thread smooths errors in, at most of so many positions unless it is a single frame;
 # the number of such threads; and the bytes that each needs for a position, mostly of its three edges.
 SURFACE_FRAMES, SURFACE_POSITIONS, SURFACE_THREADS, SURFACE_BYTES = 16, 1 << 18, 4, 230
+# For bones on joints: the number of threads, the most frames that one of them solves at once, the bytes up to which it
+# takes more than one, and the bytes of factors that are kept until the joints have moved.
+JOINT_THREADS, JOINT_FRAMES, JOINT_BLOCK_BYTES, JOINT_KEPT_BYTES = 8, 32, 8 << 20, 256 << 20
 
 
-def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -> int:
-    """Bytes that ``decompose`` needs beside ``frames`` (F, N, 3) float32, at the most. settings: or what is like it."""
+def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings", jointed: bool = False) -> int:
+    """Bytes that ``decompose`` needs beside ``frames`` (F, N, 3) float32, at the most. settings: or what is like it;
+    jointed: whether ``solve_jointed`` follows."""
     height, columns = 3 * frame_count, 4 * settings.bone_count
     # It is unknown in advance how far an animation can be reduced; noise cannot be reduced at all.
     dimension = min(height, vertex_count)
@@ -64,7 +68,32 @@ def memory_estimate(frame_count: int, vertex_count: int, settings: "Settings") -
         needed += min(LARGEST_KEPT, 32 * vertex_count * settings.bone_count) + 800 * vertex_count
     if settings.residual_shapes:
         needed += residual_memory(frame_count, vertex_count, min(settings.residual_shapes, frame_count))
+    if jointed:
+        needed += joint_memory(frame_count, settings.bone_count)
     return needed
+
+
+def joint_frames(bone_count: int) -> int:
+    """The number of frames that one thread solves at once, with bones on joints."""
+    return max(1, min(JOINT_FRAMES, JOINT_BLOCK_BYTES // _factor_bytes(bone_count)))
+
+
+def joint_blocks_kept(bone_count: int) -> int:
+    """How many times so many frames the factors are kept of."""
+    return JOINT_KEPT_BYTES // (joint_frames(bone_count) * _factor_bytes(bone_count))
+
+
+def joint_memory(frame_count: int, bone_count: int) -> int:
+    """Bytes that a step of bones on joints needs, at the most."""
+    factors = min(frame_count * _factor_bytes(bone_count), JOINT_KEPT_BYTES)
+    # Factors, right sides, and what they are made of; and the motion, its products, and trials of it.
+    at_work = 7 * JOINT_THREADS * joint_frames(bone_count) * _factor_bytes(bone_count)
+    return factors + at_work + 8 * 12 * 12 * frame_count * bone_count
+
+
+def _factor_bytes(bone_count: int) -> int:
+    """Of a frame's turns."""
+    return 8 * (3 * bone_count) ** 2
 
 
 def surface_frames(frame_count: int, vertex_count: int) -> int:

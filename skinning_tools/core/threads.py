@@ -57,10 +57,10 @@ def for_each(
         wait([helper for helper in helpers if not helper.cancel()])
 
 
-def mapped(work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
-    """``work(item)`` of each of ``items``, in their order, by several threads."""
+def mapped(work: Callable[[Item], Made], items: Iterable[Item], most: int = _MOST) -> list[Made]:
+    """``work(item)`` of each of ``items``, in their order, by several threads, no more than ``most``."""
     made: list[Made] = []
-    for_each(work, items, lambda item, result: made.append(result))
+    for_each(work, items, lambda item, result: made.append(result), most)
     return made
 
 

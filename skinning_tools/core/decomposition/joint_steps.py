@@ -11,17 +11,16 @@ the roots are is linear, and is eliminated before. No step touches a vertex.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtrs
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from ..bone_order import subtrees
 from ..dense import product, self_product
-from ..threads import mapped
+from ..solve_memory import JOINT_THREADS, joint_blocks_kept, joint_frames
+from ..threads import for_each, mapped
 from . import rigid
 from .jointed_bones import joined
 from .transforms import NormalEquations, to_rows
 
-# Frames that one thread solves at once.
-_FRAMES_AT_ONCE = 32
 # Of a bone's resistance to turns, and of the largest: turns are held so firmly, so that those stay small that the
 # vertices hardly tell.
 _DAMPING, _LEAST_DAMPING = 1e-3, 1e-12
@@ -33,33 +32,41 @@ _LIGHT = 1e-9
 _CANCELED = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
 class JointSystem:
     """The squared error near some motion, quadratic in steps (n, 3) of joints to which all bones respond at their best:
-    matrix (3n, 3n) and right side (3n,) of the equations of the best step.
+    ``matrix`` (3n, 3n) and right side ``right`` (3n,) of the equations of the best step.
 
-    factors (F, 3p, 3p): of the systems of turns, lower; sides (F, 3p, 1 + 3n): their right sides, and what steps of the
-    joints subtract from these, both solved by the factors.
+    Factors are kept of the first frames, as far as memory allows; of the others, they are made again for ``turns``.
     """
 
-    matrix: np.ndarray
-    right: np.ndarray
-    factors: np.ndarray
-    sides: np.ndarray
+    def __init__(self, blocks: "list[_Block]"):
+        """blocks: all frames, some each, at least one."""
+        self._blocks, self._factors = blocks, dict[int, np.ndarray]()
+        joints = len(blocks[0].moments.joints)
+        self.matrix, self.right = np.zeros((3 * joints, 3 * joints)), np.zeros(3 * joints)
+        kept = joint_blocks_kept(blocks[0].rotations.shape[1])
 
-    @classmethod
-    def joined(cls, parts: "list[JointSystem]") -> "JointSystem":
-        """The system of all frames, from those of some each."""
-        matrix = np.sum([part.matrix for part in parts], axis=0)
-        right = np.sum([part.right for part in parts], axis=0)
-        factors = np.concatenate([part.factors for part in parts])
-        return cls(matrix, right, factors, np.concatenate([part.sides for part in parts]))
+        def eliminated(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+            factors = blocks[number].factors()
+            return *blocks[number].eliminated(factors), factors if number < kept else None
+
+        def take(number: int, made: tuple[np.ndarray, np.ndarray, np.ndarray | None]) -> None:
+            matrix, right, factors = made
+            self.matrix += matrix
+            self.right += right
+            if factors is not None:
+                self._factors[number] = factors
+
+        for_each(eliminated, range(len(blocks)), take, JOINT_THREADS)
 
     def turns(self, step: np.ndarray) -> np.ndarray:
         """(F, p, 3) of the bones, as axes times angles, when joints make the ``step`` (n, 3)."""
-        sides = self.sides @ np.append(1.0, -step.ravel())
-        turns = [dtrtrs(factor, side, lower=1, trans=1)[0] for factor, side in zip(self.factors, sides, strict=True)]
-        return np.reshape(turns, (len(sides), -1, 3))
+
+        def answered(number: int) -> np.ndarray:
+            block, kept = self._blocks[number], self._factors.get(number)
+            return block.turns(block.factors() if kept is None else kept, step)
+
+        return np.concatenate(mapped(answered, range(len(self._blocks)), JOINT_THREADS))
 
 
 class JointSteps:
@@ -111,11 +118,10 @@ class JointSteps:
         torques = product(lever, left).reshape(len(self._turning), 3, frames, 3).transpose(2, 0, 3, 1)
         pulls = (carried @ left).reshape(len(children), frames, 3).swapaxes(0, 1)
 
-        def eliminated(part: slice) -> JointSystem:
-            return moments.eliminated(rotations[part, self._turning], arms[part], torques[part], pulls[part])
-
-        parts = [slice(start, start + _FRAMES_AT_ONCE) for start in range(0, frames, _FRAMES_AT_ONCE)]
-        return JointSystem.joined(mapped(eliminated, parts))
+        at_once = joint_frames(len(self._turning))
+        parts = [slice(start, start + at_once) for start in range(0, frames, at_once)]
+        turning = rotations[:, self._turning]
+        return JointSystem([_Block(moments, turning[part], arms[part], torques[part], pulls[part]) for part in parts])
 
     def moved(
         self, system: JointSystem, motion: np.ndarray, errors: np.ndarray, heads: np.ndarray, step: np.ndarray
@@ -160,31 +166,58 @@ class _Moments:
     mixed: np.ndarray
     joints: np.ndarray
 
-    def eliminated(
-        self, rotations: np.ndarray, arms: np.ndarray, torques: np.ndarray, pulls: np.ndarray
-    ) -> JointSystem:
-        """The system of some frames: from B_j and how the data pull on it (f, p, 3, 3); from what a step of each joint
-        is multiplied by (f, n, 3, 3), and the pull on that (f, n, 3)."""
-        frames, turning, count = len(rotations), rotations.shape[1], len(self.joints)
-        places = np.matmul(rotations, self.mixed.reshape(turning, 3, count))
-        mixed = np.cross(places[..., None], arms.transpose(0, 2, 1, 3)[:, None], axisa=2, axisb=2, axisc=2)
-        drawn = _axial(torques @ rotations.swapaxes(2, 3))
-        right = [drawn.reshape(frames, -1, 1), mixed.reshape(frames, 3 * turning, 3 * count)]
-        # A system is symmetric, so that its transpose, which LAPACK can overwrite, is the same.
-        factors = np.array([dpotrf(system.T, lower=1, overwrite_a=1)[0] for system in self._systems(rotations)])
-        both = zip(factors, np.concatenate(right, axis=2), strict=True)
-        sides = np.array([dtrtrs(factor, side, lower=1)[0] for factor, side in both])
-        answered = self_product(sides.reshape(3 * turning * frames, 1 + 3 * count))
-        flat = arms.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frames)
-        matrix = (flat @ flat.T).reshape(count, 3, count, 3) * self.joints[:, None, :, None]
-        pull = np.einsum("fcij,fci->cj", arms, pulls).ravel()
-        matrix = matrix.reshape(3 * count, 3 * count)
-        return JointSystem(matrix - answered[1:, 1:], pull - answered[1:, 0], factors, sides)
 
-    def _systems(self, rotations: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Some frames near some motion: B_j and how the data pull on it (f, p, 3, 3); what a step of each joint is
+    multiplied by (f, n, 3, 3), and the pull on that (f, n, 3)."""
+
+    moments: _Moments
+    rotations: np.ndarray
+    arms: np.ndarray
+    torques: np.ndarray
+    pulls: np.ndarray
+
+    def factors(self) -> np.ndarray:
+        """(f, 3p, 3p) of the systems of turns, lower."""
+        # A system is symmetric, so that its transpose, which LAPACK can overwrite, is the same.
+        return np.array([dpotrf(system.T, lower=1, overwrite_a=1)[0] for system in self._systems()])
+
+    def eliminated(self, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The system of the joints, (3n, 3n) and (3n,)."""
+        frames, turning, count = len(self.rotations), self.rotations.shape[1], len(self.moments.joints)
+        arms = self.arms
+        mixed = np.cross(self._places()[..., None], arms.transpose(0, 2, 1, 3)[:, None], axisa=2, axisb=2, axisc=2)
+        sides = [self._drawn().reshape(frames, -1, 1), mixed.reshape(frames, 3 * turning, 3 * count)]
+        both = zip(factors, np.concatenate(sides, axis=2), strict=True)
+        solved = np.array([dtrtrs(factor, side, lower=1)[0] for factor, side in both])
+        answered = self_product(solved.reshape(3 * turning * frames, 1 + 3 * count))
+        flat = arms.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frames)
+        matrix = (flat @ flat.T).reshape(count, 3, count, 3) * self.moments.joints[:, None, :, None]
+        pull = np.einsum("fcij,fci->cj", arms, self.pulls).ravel()
+        return matrix.reshape(3 * count, 3 * count) - answered[1:, 1:], pull - answered[1:, 0]
+
+    def turns(self, factors: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """(f, p, 3): see JointSystem.turns."""
+        shifts = np.einsum("fcij,cj->fci", self.arms, step)
+        sides = self._drawn() + _axial(self._places() @ shifts[:, None])
+        both = zip(factors, sides.reshape(len(sides), -1), strict=True)
+        return np.reshape([dpotrs(factor, side, lower=1)[0] for factor, side in both], sides.shape)
+
+    def _places(self) -> np.ndarray:
+        """(f, p, 3, n) what the turn of each bone does to the place that each joint moves."""
+        turning, count = self.rotations.shape[1], len(self.moments.joints)
+        return np.matmul(self.rotations, self.moments.mixed.reshape(turning, 3, count))
+
+    def _drawn(self) -> np.ndarray:
+        """(f, p, 3) the turns' right sides."""
+        return _axial(self.torques @ self.rotations.swapaxes(2, 3))
+
+    def _systems(self) -> np.ndarray:
         """(f, 3p, 3p) of the turns: tr(M) − Mᵀ with M = B_j G_jk B_kᵀ, and the damping."""
+        rotations, moments = self.rotations, self.moments.turns
         frames, turning = rotations.shape[:2]
-        half = np.matmul(rotations, self.turns.reshape(turning, 3, 3 * turning))
+        half = np.matmul(rotations, moments.reshape(turning, 3, 3 * turning))
         half = half.reshape(frames, turning, 3, turning, 3).transpose(0, 3, 1, 2, 4)
         half = np.ascontiguousarray(half).reshape(frames, turning, 3 * turning, 3)
         columns = np.ascontiguousarray(rotations.swapaxes(2, 3))
@@ -196,7 +229,7 @@ class _Moments:
             systems[:, :, axis, :, axis] += traces
         systems = systems.reshape(frames, 3 * turning, 3 * turning)
         diagonal = np.arange(3 * turning)
-        resistance = np.einsum("jiji->j", self.turns.reshape(turning, 3, turning, 3))
+        resistance = np.einsum("jiji->j", moments.reshape(turning, 3, turning, 3))
         systems[:, diagonal, diagonal] += np.repeat(_DAMPING * resistance + _LEAST_DAMPING * resistance.max(), 3)
         return systems
 

@@ -81,16 +81,23 @@ class MovingJoints:
         faint = len(motion) * _FAINT_TURN**2 * np.maximum(mass, max(_LEAST_SHARE * mass.sum(), _LEAST_MASS))
         motion, errors = bones.settled(motion, self.heads)
         for _ in range(steps):
-            system = bones.linearized(motion, self.heads, children)
-            step = self._step(system, children, faint)
-            error = errors.sum() + self._cost(self.heads, children, faint)
-            for share in _SHARES:
-                heads = self.heads + share * step
-                trial, found = bones.moved(system, motion, errors, heads, share * step[children])
-                if found.sum() + self._cost(heads, children, faint) < error:
-                    self.heads, motion, errors = heads, trial, found
-                    break
+            motion, errors = self._stepped(bones, motion, errors, children, faint)
         return motion
+
+    def _stepped(
+        self, bones: JointSteps, motion: np.ndarray, errors: np.ndarray, children: np.ndarray, faint: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Motion and the errors (F,) of its frames after a step of the bones, and of the joints of ``children``."""
+        system = bones.linearized(motion, self.heads, children)
+        step = self._step(system, children, faint)
+        error = errors.sum() + self._cost(self.heads, children, faint)
+        for share in _SHARES:
+            heads = self.heads + share * step
+            trial, found = bones.moved(system, motion, errors, heads, share * step[children])
+            if found.sum() + self._cost(heads, children, faint) < error:
+                self.heads = heads
+                return trial, found
+        return motion, errors
 
     def _cost(self, heads: np.ndarray, children: np.ndarray, faint: np.ndarray) -> float:
         """What keeps joints where they were found, in units of the squared error."""

@@ -106,7 +106,7 @@ def needed_memory(work: Work) -> int:
     from ...blender.animation.animation_reader import POSITION_BYTES
 
     frames = work.frame_count * work.vertex_count * POSITION_BYTES
-    return frames + memory_estimate(work.frame_count, work.vertex_count, work.settings)
+    return frames + memory_estimate(work.frame_count, work.vertex_count, work.settings, work.jointed)
 
 
 def check_memory(label: str, work: Work) -> None:

@@ -403,6 +403,7 @@ def test_estimate_grows_with_what_is_asked_for():
     small = memory_estimate(100, 10_000, Settings())
     assert memory_estimate(100, 100_000, Settings()) > small
     assert memory_estimate(100, 10_000, Settings(bone_count=500)) > small
+    assert memory_estimate(100, 10_000, Settings(), jointed=True) > small
     # All positions twice, in single precision.
     for more in (Settings(emphasis=1.0), Settings(surface=1.0)):
         assert memory_estimate(100, 10_000, more) >= small + 2 * 4 * 3 * 100 * 10_000

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Gauss-Newton steps of bones on joints."""
 
+import tracemalloc
+
 import numpy as np
+import pytest
 from scipy.spatial.transform import Rotation
 
+from skinning_tools.core import solve_memory
 from skinning_tools.core.decomposition.joint_steps import JointSteps
 from skinning_tools.core.decomposition.jointed_bones import JointedBones, joined
 from skinning_tools.core.decomposition.moving_joints import MovingJoints
@@ -96,3 +100,45 @@ def test_roots_that_share_all_vertices_alike():
     equations.add(design, design @ to_rows(turned))
     motion = MovingJoints(np.zeros((2, 3)), np.array([-1, -1])).moved(equations, start, 12)
     np.testing.assert_allclose(motion, turned, atol=1e-6)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_the_result_does_not_depend_on_blocks_of_frames(monkeypatch, kept):
+    equations, _ = equations_of(posed(HEADS), noise=0.1)
+
+    def solved():
+        skeleton = MovingJoints(HEADS, PARENTS)
+        return skeleton.moved(equations, posed(HEADS, size=0.5), 2), skeleton.heads
+
+    whole = solved()
+    factor_bytes = 8 * (3 * COUNT) ** 2
+    # Two frames at once; factors are kept of none, two and four of the five.
+    monkeypatch.setattr(solve_memory, "JOINT_BLOCK_BYTES", 2 * factor_bytes)
+    blocks = solved()
+    monkeypatch.setattr(solve_memory, "JOINT_KEPT_BYTES", kept * 2 * factor_bytes)
+    for wanted, in_blocks, made_again in zip(whole, blocks, solved(), strict=True):
+        np.testing.assert_allclose(in_blocks, wanted, atol=1e-9)
+        np.testing.assert_array_equal(made_again, in_blocks)
+
+
+def test_memory_of_a_step_stays_within_its_estimate(monkeypatch):
+    frames, count = 600, 40
+    factor_bytes = 8 * (3 * count) ** 2
+    monkeypatch.setattr(solve_memory, "JOINT_BLOCK_BYTES", 2 * factor_bytes)
+    monkeypatch.setattr(solve_memory, "JOINT_KEPT_BYTES", 100 * factor_bytes)
+    random = np.random.default_rng(5)
+    parents, heads = np.arange(count) - 1, random.normal(size=(count, 3))
+    motion = np.zeros((frames, count, 3, 4))
+    motion[..., :3] = np.eye(3)
+    motion = joined(motion, heads, parents)
+    equations = NormalEquations(count, 3 * frames)
+    points = np.concatenate([random.normal(size=(4 * count, 3)), np.ones((4 * count, 1))], axis=1)
+    design = design_matrix(points, np.arange(4 * count)[:, None] % count, np.ones((4 * count, 1)), count)
+    equations.add(design, design @ to_rows(motion) + 0.01 * random.normal(size=(4 * count, 3 * frames)))
+    tracemalloc.start()
+    MovingJoints(heads, parents).moved(equations, motion, 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= solve_memory.joint_memory(frames, count)
+    # Factors of all frames would not fit.
+    assert solve_memory.joint_memory(frames, count) < frames * factor_bytes
