@@ -56,6 +56,8 @@ _REDUCTION, _LEAST_LOST = 0.1, 1e-6
 _FRESH_SWEEPS = 2
 # Rounds of weights within the limits of posing, and of bones that move freely.
 _POSABLE_ROUNDS = 3
+# Rounds in which all vertices are fitted again within these limits, while they save _WORTH_IT; sweeps of bones in each.
+_AGAIN_ROUNDS, _AGAIN_SWEEPS = 6, 3
 # Rounds of bones that may leave their joints.
 _SLIPPING_ROUNDS = 8
 _STAGE = "Joints"
@@ -72,20 +74,23 @@ def solve_posable(
 ) -> tuple[Decomposition, JointHierarchy]:
     """``free`` with weights that hold when the bones are posed in ``hierarchy``; see near_weights.PoseLimits.
 
-    The tree and its joints stay, and so does everything where no vertex breaks the limits. The arguments and what is
-    raised are those of ``solve_jointed``.
+    The tree and its joints stay, and so does everything where no vertex breaks the limits. Where that saves some of the
+    error, all vertices are fitted again within the limits, and as smooth as ``settings`` has them. The arguments and
+    what is raised are those of ``solve_jointed``.
     """
     matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
     limits = PoseLimits(hierarchy.parents, heads, len(motion))
     if not limits.broken(state).any():
         return free, hierarchy
-    most = limits.dearer_error(squared_error(BoneModel(to_rows(motion)), state, matrix), state)
+    solve = _PosableSolve(matrix, limits, state, motion, settings.optimize_rest_pose)
     for number in range(_POSABLE_ROUNDS):
-        model, optimize = BoneModel(to_rows(motion)), settings.optimize_rest_pose
-        limits.keep(model, state, matrix, optimize_rest_pose=optimize, most_error=most)
-        motion = rigid.sweep(collect_equations(state, matrix, free.bone_count), motion)
-        checkpoint(progress, 0.8 * (number + 1) / _POSABLE_ROUNDS, "Weights")
-    limits.keep(BoneModel(to_rows(motion)), state, matrix, optimize_rest_pose=False, most_error=most)
+        solve.limit(optimize=settings.optimize_rest_pose)
+        solve.move(1)
+        checkpoint(progress, 0.3 * (number + 1) / _POSABLE_ROUNDS, "Weights")
+    solve.limit(optimize=False)
+    solve.move(1)
+    solve.fit_again(animation.triangles, settings.smoothness, span(progress, 0.3, 0.8))
+    state, motion = solve.state, solve.motion
     result = _finished(animation, matrix, free, state, motion, settings, span(progress, 0.8, 1.0))
     return result, replace(hierarchy, slips=joint_slips(result.transforms, hierarchy.parents, hierarchy.joints))
 
@@ -145,6 +150,62 @@ def solve_jointed(
     slips = joint_slips(result.transforms, skeleton.parents, joints) if slip else np.zeros(skeleton.count)
     jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=not slip)
     return result, jointed
+
+
+class _PosableSolve:
+    """Vertices and motion (F, P, 3, 4) of free rigid bones, in solver units, within the limits of posing."""
+
+    def __init__(
+        self, matrix: AnimationMatrix, limits: PoseLimits, state: VertexState, motion: np.ndarray, optimize: bool
+    ):
+        """optimize: whether the rest pose is solved for, too."""
+        self.state, self.motion = state, motion
+        self._matrix, self._limits, self._optimize = matrix, limits, optimize
+        model = BoneModel(to_rows(motion))
+        # ‖TX − A‖², and what the equations lack of it.
+        self.error = squared_error(model, state, matrix)
+        self._squared_norm = self.error - self._equations().squared_error(model.transforms)
+        self._most = limits.dearer_error(self.error, state)
+
+    def limit(self, *, optimize: bool, former: VertexState | None = None) -> None:
+        """Vertices within the limits; ``former``: see PoseLimits.keep."""
+        model, most = BoneModel(to_rows(self.motion)), self._most
+        self._limits.keep(model, self.state, self._matrix, optimize_rest_pose=optimize, former=former, most_error=most)
+
+    def move(self, sweeps: int) -> None:
+        """Better motion for the present vertices."""
+        equations = self._equations()
+        for _ in range(sweeps):
+            self.motion = rigid.sweep(equations, self.motion)
+        self.error = equations.squared_error(to_rows(self.motion)) + self._squared_norm
+
+    def fit_again(self, triangles: np.ndarray, smoothness: float, progress: Progress) -> None:
+        """Vertices and motion in turn, and then weights smooth again; all as it was where that saves too little."""
+        given, error = (self.state.copy(), self.motion), self.error
+        for number in range(_AGAIN_ROUNDS):
+            former, before, part = self.state.copy(), self.error, span(progress, 0.6 * number / _AGAIN_ROUNDS, 0.6)
+            model, optimize = BoneModel(to_rows(self.motion)), self._optimize
+            sweep_vertices(model, self.state, self._matrix, part, _STAGE, optimize_rest_pose=optimize)
+            self.limit(optimize=optimize, former=former)
+            self.move(_AGAIN_SWEEPS)
+            if self.error > (1.0 - _WORTH_IT) * before:
+                break
+        if smoothness and self.error < error:
+            self._smooth(triangles, smoothness, span(progress, 0.6, 1.0))
+        if self.error > (1.0 - _WORTH_IT) * error:
+            self.state, self.motion = given
+
+    def _smooth(self, triangles: np.ndarray, amount: float, progress: Progress) -> None:
+        def follow(equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
+            return to_rows(rigid.sweep(equations, from_rows(rows)))
+
+        skin = self.motion, follow, self.state
+        self.motion, self.state = smooth_solution(self._matrix, triangles, *skin, amount, progress)
+        self.limit(optimize=False)
+        self.move(_AGAIN_SWEEPS)
+
+    def _equations(self) -> NormalEquations:
+        return collect_equations(self.state, self._matrix, self.motion.shape[1])
 
 
 def _begun(

@@ -112,16 +112,25 @@ def test_joints_slip_by_a_share_of_the_rest_pose_that_is_found():
         assert np.linalg.norm(both[:, 0] - both[:, 1], axis=1).max() <= 0.05 * size + 1e-9
 
 
+def in_order(found):
+    """The three bones along the bar."""
+    return np.argsort([found.rest[found.bones[:, 0] == bone, 0].mean() for bone in range(3)])
+
+
+def blended(found, vertices, first, second):
+    """``found`` with the two bones for some of its vertices, the first by 0.8."""
+    bones, weights = found.bones.copy(), found.weights.copy()
+    bones[vertices], weights[vertices] = first, 0.0
+    bones[vertices, 1], weights[vertices, :2] = second, [0.8, 0.2]
+    return replace(found, bones=bones, weights=weights)
+
+
 def test_turning_a_bone_leaves_other_parts_alone():
     # The near end has stray weights of the far one, which moves like it.
     animation = bending_bar(frames=5)
     found, hierarchy = free_solve(animation)
-    order = np.argsort([found.rest[found.bones[:, 0] == bone, 0].mean() for bone in range(3)])
-    near = found.rest[:, 0] < 1.0
-    bones, weights = found.bones.copy(), found.weights.copy()
-    bones[near], weights[near] = order[0], 0.0
-    bones[near, 1], weights[near, :2] = order[2], [0.8, 0.2]
-    stray = replace(found, bones=bones, weights=weights)
+    order, near = in_order(found), found.rest[:, 0] < 1.0
+    stray = blended(found, near, order[0], order[2])
     size = np.linalg.norm(np.ptp(found.rest, axis=0))
     for solve in (solve_posable, solve_jointed):
         result, tree = solve(animation, stray, hierarchy, SETTINGS)
@@ -130,6 +139,18 @@ def test_turning_a_bone_leaves_other_parts_alone():
         assert turned[near].max() <= 0.02 * size
         np.testing.assert_allclose(result.weights.sum(axis=1), 1.0)
     assert solve_posable(animation, found, hierarchy, SETTINGS)[0] is found
+
+
+def test_vertices_within_the_limits_are_fitted_again_with_those_beyond():
+    animation = bending_bar(frames=5)
+    found, hierarchy = free_solve(animation)
+    order, places = in_order(found), found.rest[:, 0]
+    worse = blended(found, (places > 2.5) & (places < 3.5), order[1], order[0])
+    worse = blended(worse, places < 1.0, order[0], order[2])
+    for smoothness in (0.0, 0.2):
+        result, tree = solve_posable(animation, worse, hierarchy, replace(SETTINGS, smoothness=smoothness))
+        assert result.e_rms < 1.0 + found.e_rms
+        np.testing.assert_array_equal(tree.joints, hierarchy.joints)
 
 
 def test_shapes_and_smooth_weights_are_of_the_jointed_bones():
