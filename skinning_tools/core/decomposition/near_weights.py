@@ -111,8 +111,10 @@ class PoseLimits:
         if now.importance is not None:
             added *= now.importance
         order = np.argsort(added / self._excess(now).max(axis=1, initial=0.0))
-        error = squared_error(model, state, source)
-        room = (self.dearer_error(error, state) if most_error is None else most_error) - error
+        room = np.inf
+        if most_error != np.inf:
+            error = squared_error(model, state, source)
+            room = (self.dearer_error(error, state) if most_error is None else most_error) - error
         chosen = order[np.cumsum(np.maximum(added[order], 0.0)) <= room]
         state.put(wrong[chosen], best.of(chosen))
 
