@@ -186,10 +186,14 @@ class _Block:
     def eliminated(self, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The system of the joints, (3n, 3n) and (3n,)."""
         frames, turning, count = len(self.rotations), self.rotations.shape[1], len(self.moments.joints)
-        arms = self.arms
-        mixed = np.cross(self._places()[..., None], arms.transpose(0, 2, 1, 3)[:, None], axisa=2, axisb=2, axisc=2)
-        sides = [self._drawn().reshape(frames, -1, 1), mixed.reshape(frames, 3 * turning, 3 * count)]
-        both = zip(factors, np.concatenate(sides, axis=2), strict=True)
+        arms, places = self.arms, self._places()[..., None]
+        sides = np.empty((frames, turning, 3, 1 + 3 * count))
+        sides[..., 0] = self._drawn()
+        for axis in range(3):
+            after, last = (axis + 1) % 3, (axis + 2) % 3
+            across = places[:, :, after] * arms[:, None, :, last] - places[:, :, last] * arms[:, None, :, after]
+            sides[:, :, axis, 1:] = across.reshape(frames, turning, -1)
+        both = zip(factors, sides.reshape(frames, 3 * turning, -1), strict=True)
         solved = np.array([dtrtrs(factor, side, lower=1)[0] for factor, side in both])
         answered = self_product(solved.reshape(3 * turning * frames, 1 + 3 * count))
         flat = arms.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frames)
@@ -223,7 +227,8 @@ class _Block:
         columns = np.ascontiguousarray(rotations.swapaxes(2, 3))
         # The places are frame, k, j, and the axes of j and of k.
         moved = np.matmul(half, columns).reshape(frames, turning, turning, 3, 3)
-        systems = np.ascontiguousarray(-moved.transpose(0, 2, 4, 1, 3))
+        systems: np.ndarray = np.empty((frames, turning, 3, turning, 3))
+        np.negative(moved.transpose(0, 2, 4, 1, 3), out=systems)
         traces = np.einsum("fkjii->fjk", moved)
         for axis in range(3):
             systems[:, :, axis, :, axis] += traces
