@@ -86,6 +86,9 @@ class BoneModel:
 
         points (n, 4), data (n, d). Comparable between vertices, too, as each one's own ‖y‖² is in it.
         """
-        products = np.einsum("npi,ni->np", self.data_products(data), points)
         norms = np.einsum("ij,ij->i", data, data)
-        return np.maximum(product(monomials(points), self.packed_own) - 2.0 * products + norms[:, None], 0.0)
+        return np.maximum(self.errors_alone(points, self.data_products(data)) + norms[:, None], 0.0)
+
+    def errors_alone(self, points: np.ndarray, products: np.ndarray) -> np.ndarray:
+        """‖t_k v − y‖² − ‖y‖² (n, P), from the ``data_products``."""
+        return product(monomials(points), self.packed_own) - 2.0 * np.einsum("npi,ni->np", products, points)

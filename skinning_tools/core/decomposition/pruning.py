@@ -10,7 +10,10 @@ A bone that explains vertices here and there, or very few, is no part of a body:
 piece, and the fewer its vertices, the more it must be needed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -38,7 +41,8 @@ _TURN, _LARGEST, _NOISES = 0.05, 0.006, 4.0
 # And at least this multiple of the slip of its best joint: what slides on its neighbors, as cloth does, is no part that
 # turns. Radians (root mean square): joints of bones that turn less stay in the middle of a bone's vertices.
 _SLIPS, _FAINT_TURN = 1.0, 0.03
-# A bone that is needed this much is not measured again: with fewer bones around it, it hardly ever falls below 1.
+# A bone that is needed this much is not measured again: with fewer bones around it, it is needed the more, and hardly
+# ever falls below 1.
 _CLEARLY = 2.0
 # A bone that has less than this share of its weight on vertices that follow it most is worth less: it blends others.
 _LEAD = 0.25
@@ -78,17 +82,20 @@ def prune_bones(
     pruned, count = rows, len(rows) // 4
     slips = _least_slips(sample, BoneModel(rows), few, neighborhoods(few, count))
     kind = StiffBones(sample, reduction.of_vertices(vertices), scaled=False)
-    unclear = np.ones(count, dtype=bool)
+    # How much each bone was needed when it was last measured, 0 where that is to be done.
+    needs = np.zeros(count)
     while True:
         # How many rounds there will be is not known.
         part = span(progress, 0.7 * (1.0 - len(pruned) / len(rows)), 0.7)
         checkpoint(part, 0.0, "Removing bones")
-        removals = _removals(sample, BoneModel(pruned), few, noise, slips, np.flatnonzero(unclear))
-        gone = _least_needed(removals, len(pruned) // 4)
+        near = neighborhoods(few, len(needs))
+        measure = partial(_removal, sample, BoneModel(pruned), few, noise, near, slips)
+        gone = _least_needed(measure, needs)
         if not gone:
             break
-        unclear[[bone for bone, removal in removals.items() if removal.need >= _CLEARLY]] = False
-        slips, unclear = np.delete(slips, list(gone)), np.delete(unclear, list(gone))
+        # Where one near it has gone, a needed bone may not be any more; others are measured when their turn comes.
+        needs[near[list(gone)].any(axis=0) & (needs >= 1.0) & (needs < _CLEARLY)] = 0.0
+        slips, needs = np.delete(slips, list(gone)), np.delete(needs, list(gone))
         pruned, few = _without(pruned, few, gone)
         pruned, few, _ = alternate(kind, pruned, few, range(1, 1 + _SWEEPS), optimize_rest_pose, span(part, 0.0, 0.1))
     kind = StiffBones(matrix, reduction, scaled=False)
@@ -116,35 +123,23 @@ class _Removal:
     need: float
 
 
-def _removals(
-    sample: AnimationMatrix,
-    model: BoneModel,
-    state: VertexState,
-    noise: np.ndarray,
-    slips: np.ndarray,
-    bones: np.ndarray,
-) -> dict[int, _Removal]:
-    """Of each of the ``bones`` (n,)."""
-    near = neighborhoods(state, model.bone_count)
-    return {bone: _removal(sample, model, state, noise, bone, near[bone], slips[bone]) for bone in bones.tolist()}
-
-
 def _unneeded(
     matrix: AnimationMatrix, surface: BodySurface, model: BoneModel, state: VertexState, noise: np.ndarray
 ) -> dict[int, _Removal]:
     """The removals to make now of doubtful bones: of few vertices, or in pieces. These must be needed the more."""
-    strongest = strongest_bones(state.bones, state.weights)
-    edges = surface.contacts(strongest[:, None], np.ones((len(strongest), 1)), model.bone_count)[1]
+    strongest, count = strongest_bones(state.bones, state.weights), model.bone_count
+    edges = surface.contacts(strongest[:, None], np.ones((len(strongest), 1)), count)[1]
     cohesion = edges.diagonal() / np.maximum(edges.sum(axis=1), np.finfo(float).tiny)
-    places = np.maximum(surface.place_counts(strongest, model.bone_count), _FITTED)
+    places = np.maximum(surface.place_counts(strongest, count), _FITTED)
     # The square root, since needs are not squared.
     worth = np.minimum(cohesion / _COHESIVE, 1.0) * np.sqrt(1.0 - _FITTED / places)
-    near = surface.contacts(state.bones, state.weights, model.bone_count)[0] > 0
-    removals = {}
-    for bone in np.flatnonzero(worth < _DOUBTFUL).tolist():
-        removal = _removal(matrix, model, state, noise, bone, near[bone], 0.0)
-        removals[bone] = replace(removal, need=max(worth[bone], _LEAST_WORTH) * removal.need)
-    return _least_needed(removals, model.bone_count)
+    near = surface.contacts(state.bones, state.weights, count)[0] > 0
+
+    def measure(bone: int) -> _Removal:
+        removal = _removal(matrix, model, state, noise, near, np.zeros(count), bone)
+        return replace(removal, need=max(worth[bone], _LEAST_WORTH) * removal.need)
+
+    return _least_needed(measure, np.where(worth < _DOUBTFUL, 0.0, np.inf))
 
 
 def _least_slips(sample: AnimationMatrix, model: BoneModel, state: VertexState, near: np.ndarray) -> np.ndarray:
@@ -189,16 +184,17 @@ def _removal(
     model: BoneModel,
     state: VertexState,
     noise: np.ndarray,
-    bone: int,
     near: np.ndarray,
-    slip: float,
+    slips: np.ndarray,
+    bone: int,
 ) -> _Removal:
-    """noise (N, F) or (N, 1): the squared errors that count as none."""
+    """Of the bone. noise (N, F) or (N, 1): squared errors that count as none; near (P, P): bones that may replace
+    others; slips (P,): how much each must be needed at least."""
     vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
     mine = state.of(vertices)
     if len(vertices) == 0:
         return _Removal(vertices, mine.bones, mine.weights, 0.0)
-    heirs = np.setdiff1d(np.flatnonzero(near), bone)
+    heirs = np.setdiff1d(np.flatnonzero(near[bone]), bone)
     if len(heirs) == 0:
         return _Removal(vertices, mine.bones, mine.weights, np.inf)
     data = sample.rows(vertices)
@@ -208,7 +204,9 @@ def _removal(
     added = own @ (_squared_errors(sample, model, data, without) - noise[vertices])
     offsets = mine.points[:, :3] - own @ mine.points[:, :3]
     size = np.sqrt(own @ np.square(offsets).sum(axis=1))
-    least = max(min(_TURN * size, _LARGEST), _NOISES * np.sqrt(own @ noise[vertices].mean(axis=1)), _SLIPS * slip)
+    least = max(
+        min(_TURN * size, _LARGEST), _NOISES * np.sqrt(own @ noise[vertices].mean(axis=1)), _SLIPS * slips[bone]
+    )
     lead = own[strongest_bones(mine.bones, mine.weights) == bone].sum()
     cost = np.sqrt(max(np.quantile(added, _QUANTILE), 0.0))
     return _Removal(vertices, without.bones, without.weights, min(1.0, lead / _LEAD) * cost / max(least, 1e-9))
@@ -221,9 +219,10 @@ def refitted(
     squared errors less ‖y‖² (n,)."""
     few = model.of_bones(heirs)
     place = np.minimum(np.searchsorted(heirs, mine.bones), len(heirs) - 1)
-    best = best_single_bones(few, data, mine.points)
+    products = few.data_products(data)
+    best = np.argmin(few.errors_alone(mine.points, products), axis=1)
     start = np.where(heirs[place] == mine.bones, place, best[:, None])
-    bones, weights, errors = choose_weights(few, few.data_products(data), mine.points, start, mine.weights)
+    bones, weights, errors = choose_weights(few, products, mine.points, start, mine.weights)
     return VertexState(mine.points, heirs[bones], weights, mine.importance), errors
 
 
@@ -243,15 +242,30 @@ def _mean_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexState) 
     )[:, None]
 
 
-def _least_needed(removals: dict[int, _Removal], bone_count: int) -> dict[int, _Removal]:
-    """The removals to make now, by bone: of bones that are not needed, none of which takes over from another."""
+def _least_needed(measure: Callable[[int], _Removal], needs: np.ndarray) -> dict[int, _Removal]:
+    """The removals to make now, by bone: of bones that are not needed, none of which takes over from another.
+
+    needs (P,): as last measured, or 0. With fewer bones around it, a bone is mostly needed the more: it is measured
+    again, in place, when no other was needed less.
+    """
     chosen: dict[int, _Removal] = {}
+    measured: dict[int, _Removal] = {}
     heirs: set[int] = set()
-    for bone, removal in sorted(removals.items(), key=lambda each: each[1].need):
-        if removal.need >= 1.0 or len(chosen) >= max(1, int(_AT_ONCE * bone_count)):
-            break
+    queue = [(needs[bone], bone) for bone in np.flatnonzero(needs < 1.0).tolist()]
+    heapify(queue)
+    while queue and len(chosen) < max(1, int(_AT_ONCE * len(needs))):
+        _, bone = heappop(queue)
+        if bone in heirs:
+            continue
+        if bone not in measured:
+            measured[bone] = measure(bone)
+            needs[bone] = measured[bone].need
+            if needs[bone] < 1.0:
+                heappush(queue, (needs[bone], bone))
+            continue
+        removal = measured[bone]
         taking = set(removal.bones[removal.weights > 0].tolist())
-        if bone not in heirs and not taking & chosen.keys():
+        if not taking & chosen.keys():
             chosen[bone] = removal
             heirs |= taking
     return chosen
