@@ -15,7 +15,8 @@ from human_rig import MOTIONS, HumanArrays, read_human
 from skinning_tools.core.animation import Animation, unit_scale
 from skinning_tools.core.bone_order import subtrees
 from skinning_tools.core.decomposition import Decomposition, Settings, decompose
-from skinning_tools.core.decomposition.jointed import solve_jointed, solve_posable
+from skinning_tools.core.decomposition.jointed import solve_jointed
+from skinning_tools.core.decomposition.posable import solve_posable
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.geometry import diagonal
 from skinning_tools.core.joint_hierarchy import JointHierarchy

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rigid bones of a skeleton, solved again: for posing by hand, and so that joints do not slip (after Le & Deng 2014).
+"""Rigid bones of a skeleton, solved again so that joints do not slip (after Le & Deng 2014).
 
-``solve_posable`` limits weights alone. In ``solve_jointed``, a bone j turns about its joint h_j, which its parent
-carries: M_j v = B_j (v − h_j) + M_parent h_j. Two steps lower the same error in turn: rotations, joints and the motion
-of the roots for given weights, all at once (see joint_steps); weights and rest pose for given motion, as in any solve,
-within the limits of posing.
+A bone j turns about its joint h_j, which its parent carries: M_j v = B_j (v − h_j) + M_parent h_j. Two steps lower the
+same error in turn: rotations, joints and the motion of the roots for given weights, all at once (see joint_steps);
+weights and rest pose for given motion, as in any solve, within the limits of posing.
 """
 
 from dataclasses import replace
@@ -20,17 +19,15 @@ from ..grouping import members
 from ..joint_hierarchy import JointHierarchy
 from ..progress import Progress, checkpoint, ignore, span
 from ..strongest import strongest_bones, strongest_first
-from . import rigid
 from .bone_kinds import StiffBones
-from .bone_model import BoneModel, homogeneous
+from .bone_model import BoneModel
 from .joint_slips import held_parents, joint_slips
 from .moving_joints import MovingJoints, places_of
 from .near_weights import PoseLimits, squared_error, vertex_errors
 from .pruning import refitted
 from .reduction import AnimationMatrix, Reduction, reduce_animation
-from .residual import fit_residual_shapes
+from .skeleton_solve import WORTH_IT, begun, finished
 from .smooth_solution import smooth_solution
-from .solver import checked_importance, measured
 from .sweeps import collect_equations, sweep_vertices, vertex_blocks
 from .transforms import NormalEquations, from_rows, to_rows
 from .types import Decomposition, Settings
@@ -41,8 +38,6 @@ from .vertex_step import VertexState, best_single_bones, improve_vertices, singl
 # last rounds know all vertices.
 _SAMPLE, _LEAST_OF_BONE, _FIRST_STEPS = 1500, 12, 2
 _LAST_ROUNDS = 12
-# The share of the squared error that a round must save for more than one to follow.
-_WORTH_IT = 0.02
 # Steps of bones and joints after the last rounds.
 _LAST_STEPS = 2
 # Bones are left out if that adds no more than this share of the squared error, or moves vertices by no more than this
@@ -54,45 +49,9 @@ _EXTRAPOLATION = 0.4
 _REDUCTION, _LEAST_LOST = 0.1, 1e-6
 # Sweeps over vertices that start anew, in which their bones come together.
 _FRESH_SWEEPS = 2
-# Rounds of weights within the limits of posing, and of bones that move freely.
-_POSABLE_ROUNDS = 3
-# Rounds in which all vertices are fitted again within these limits, while they save _WORTH_IT; sweeps of bones in each.
-_AGAIN_ROUNDS, _AGAIN_SWEEPS = 6, 3
 # Rounds of bones that may leave their joints.
 _SLIPPING_ROUNDS = 8
 _STAGE = "Joints"
-
-
-@one_blas_thread()
-def solve_posable(
-    animation: Animation,
-    free: Decomposition,
-    hierarchy: JointHierarchy,
-    settings: Settings,
-    progress: Progress = ignore,
-    importance: np.ndarray | None = None,
-) -> tuple[Decomposition, JointHierarchy]:
-    """``free`` with weights that hold when the bones are posed in ``hierarchy``; see near_weights.PoseLimits.
-
-    The tree and its joints stay, and so does everything where no vertex breaks the limits. Where that saves some of the
-    error, all vertices are fitted again within the limits, and as smooth as ``settings`` has them. The arguments and
-    what is raised are those of ``solve_jointed``.
-    """
-    matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
-    limits = PoseLimits(hierarchy.parents, heads, len(motion))
-    if not limits.broken(state).any():
-        return free, hierarchy
-    solve = _PosableSolve(matrix, limits, state, motion, settings.optimize_rest_pose)
-    for number in range(_POSABLE_ROUNDS):
-        solve.limit(optimize=settings.optimize_rest_pose)
-        solve.move(1)
-        checkpoint(progress, 0.3 * (number + 1) / _POSABLE_ROUNDS, "Weights")
-    solve.limit(optimize=False)
-    solve.move(1)
-    solve.fit_again(animation.triangles, settings.smoothness, span(progress, 0.3, 0.8))
-    state, motion = solve.state, solve.motion
-    result = _finished(animation, matrix, free, state, motion, settings, span(progress, 0.8, 1.0))
-    return result, replace(hierarchy, slips=joint_slips(result.transforms, hierarchy.parents, hierarchy.joints))
 
 
 @one_blas_thread()
@@ -118,7 +77,7 @@ def solve_jointed(
     emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
     """
     hierarchy = replace(hierarchy, parents=held_parents(free, hierarchy))
-    matrix, state, motion, heads = _begun(animation, free, hierarchy, importance)
+    matrix, state, motion, heads = begun(animation, free, hierarchy, importance)
     # E_RMS is in thousandths of the unit ball.
     lost = max(_REDUCTION * 1e-3 * free.e_rms, _LEAST_LOST)
     reduction = reduce_animation(matrix, lost, progress=span(progress, 0.0, 0.1))
@@ -145,79 +104,11 @@ def solve_jointed(
     if slip:
         solve.slide(slip, span(progress, 0.8, 0.85))
     skeleton = solve.skeleton
-    result = _finished(animation, matrix, free, solve.state, solve.motion, settings, span(progress, 0.85, 1.0))
+    result = finished(animation, matrix, free, solve.state, solve.motion, settings, span(progress, 0.85, 1.0))
     joints = matrix.points_to_object_space(skeleton.heads)
     slips = joint_slips(result.transforms, skeleton.parents, joints) if slip else np.zeros(skeleton.count)
     jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=not slip)
     return result, jointed
-
-
-class _PosableSolve:
-    """Vertices and motion (F, P, 3, 4) of free rigid bones, in solver units, within the limits of posing."""
-
-    def __init__(
-        self, matrix: AnimationMatrix, limits: PoseLimits, state: VertexState, motion: np.ndarray, optimize: bool
-    ):
-        """optimize: whether the rest pose is solved for, too."""
-        self.state, self.motion = state, motion
-        self._matrix, self._limits, self._optimize = matrix, limits, optimize
-        model = BoneModel(to_rows(motion))
-        # ‖TX − A‖², and what the equations lack of it.
-        self.error = squared_error(model, state, matrix)
-        self._squared_norm = self.error - self._equations().squared_error(model.transforms)
-        self._most = limits.dearer_error(self.error, state)
-
-    def limit(self, *, optimize: bool, former: VertexState | None = None) -> None:
-        """Vertices within the limits; ``former``: see PoseLimits.keep."""
-        model, most = BoneModel(to_rows(self.motion)), self._most
-        self._limits.keep(model, self.state, self._matrix, optimize_rest_pose=optimize, former=former, most_error=most)
-
-    def move(self, sweeps: int) -> None:
-        """Better motion for the present vertices."""
-        equations = self._equations()
-        for _ in range(sweeps):
-            self.motion = rigid.sweep(equations, self.motion)
-        self.error = equations.squared_error(to_rows(self.motion)) + self._squared_norm
-
-    def fit_again(self, triangles: np.ndarray, smoothness: float, progress: Progress) -> None:
-        """Vertices and motion in turn, and then weights smooth again; all as it was where that saves too little."""
-        given, error = (self.state.copy(), self.motion), self.error
-        for number in range(_AGAIN_ROUNDS):
-            former, before, part = self.state.copy(), self.error, span(progress, 0.6 * number / _AGAIN_ROUNDS, 0.6)
-            model, optimize = BoneModel(to_rows(self.motion)), self._optimize
-            sweep_vertices(model, self.state, self._matrix, part, _STAGE, optimize_rest_pose=optimize)
-            self.limit(optimize=optimize, former=former)
-            self.move(_AGAIN_SWEEPS)
-            if self.error > (1.0 - _WORTH_IT) * before:
-                break
-        if smoothness and self.error < error:
-            self._smooth(triangles, smoothness, span(progress, 0.6, 1.0))
-        if self.error > (1.0 - _WORTH_IT) * error:
-            self.state, self.motion = given
-
-    def _smooth(self, triangles: np.ndarray, amount: float, progress: Progress) -> None:
-        def follow(equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
-            return to_rows(rigid.sweep(equations, from_rows(rows)))
-
-        skin = self.motion, follow, self.state
-        self.motion, self.state = smooth_solution(self._matrix, triangles, *skin, amount, progress)
-        self.limit(optimize=False)
-        self.move(_AGAIN_SWEEPS)
-
-    def _equations(self) -> NormalEquations:
-        return collect_equations(self.state, self._matrix, self.motion.shape[1])
-
-
-def _begun(
-    animation: Animation, free: Decomposition, hierarchy: JointHierarchy, importance: np.ndarray | None
-) -> tuple[AnimationMatrix, VertexState, np.ndarray, np.ndarray]:
-    """The animation; the vertices, motion (F, P, 3, 4) and joints (P, 3) to start from, in solver units."""
-    matrix = AnimationMatrix(animation.frames)
-    points, motion = matrix.from_object_space(free.rest, free.transforms)
-    # Pruning may have left fewer bones than a vertex has slots.
-    skin = strongest_first(free.bones, free.weights, free.bone_count)
-    state = VertexState(homogeneous(points), *skin, checked_importance(importance, animation))
-    return matrix, state, motion, matrix.points_from_object_space(hierarchy.joints)
 
 
 class _JointedSolve:
@@ -314,7 +205,7 @@ class _JointedSolve:
                 self.skeleton.heads, self.motion, former = heads, before, None
                 factor *= 0.5
             else:
-                last |= error > (1.0 - _WORTH_IT) * lowest
+                last |= error > (1.0 - WORTH_IT) * lowest
                 # The first weights need not be within the limits.
                 lowest, former, self.motion = error if number else np.inf, None, motion
                 if before is not None and not last:
@@ -372,26 +263,3 @@ def _sample(state: VertexState, bone_count: int) -> tuple[np.ndarray, np.ndarray
         stands_for.append(np.full(count, len(mine) / max(count, 1)))
     share = np.concatenate(stands_for)
     return np.concatenate(chosen), share / share.mean()
-
-
-def _finished(
-    animation: Animation,
-    matrix: AnimationMatrix,
-    free: Decomposition,
-    state: VertexState,
-    motion: np.ndarray,
-    settings: Settings,
-    progress: Progress,
-) -> Decomposition:
-    """``free`` with the vertices of ``state`` and bones of ``motion`` (F, P, 3, 4), measured, and its shapes anew."""
-    rest, transforms = matrix.to_object_space(state.points[:, :3], motion)
-    bones, weights = padded_influences(state.bones, state.weights, free.bones.shape[1])
-    result = replace(free, rest=rest, transforms=transforms, bones=bones, weights=weights, residual=None)
-    result = replace(result, bone_axes=free.bone_axes[: motion.shape[1]])
-    if settings.residual_shapes:
-        shapes = fit_residual_shapes(
-            animation.frames, rest, bones, weights, transforms, settings.residual_shapes, span(progress, 0.0, 0.6)
-        )
-        result = replace(result, residual=shapes)
-    meter = measured(animation.frames, result, span(progress, 0.6, 1.0))
-    return replace(result, e_rms=meter.e_rms, max_error=meter.max_error)

@@ -262,7 +262,8 @@ def _solve(
 ) -> "tuple[Decomposition, JointHierarchy | None, float | None]":
     """The decomposition, the hierarchy of its joints or None, and, where the joints hold the bones, E_RMS without."""
     from ...core.decomposition.clips import decompose_clips
-    from ...core.decomposition.jointed import solve_jointed, solve_posable
+    from ...core.decomposition.jointed import solve_jointed
+    from ...core.decomposition.posable import solve_posable
     from ...core.joint_search import find_joint_hierarchy
     from ...core.limb_pairs import with_limb_pairs
 

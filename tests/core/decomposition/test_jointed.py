@@ -10,7 +10,8 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.binding.influence_rows import padded_influences
 from skinning_tools.core.decomposition import Settings, decompose
-from skinning_tools.core.decomposition.jointed import solve_jointed, solve_posable
+from skinning_tools.core.decomposition.jointed import solve_jointed
+from skinning_tools.core.decomposition.posable import solve_posable
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.errors import Cancelled
 from skinning_tools.core.joint_search import find_joint_hierarchy

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rigid bones of a skeleton that are free to leave their joints, with weights that hold when it is posed."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..animation import Animation
+from ..dense import one_blas_thread
+from ..joint_hierarchy import JointHierarchy
+from ..progress import Progress, checkpoint, ignore, span
+from . import rigid
+from .bone_model import BoneModel
+from .joint_slips import joint_slips
+from .near_weights import PoseLimits, squared_error
+from .reduction import AnimationMatrix
+from .skeleton_solve import WORTH_IT, begun, finished
+from .smooth_solution import smooth_solution
+from .sweeps import collect_equations, sweep_vertices
+from .transforms import NormalEquations, from_rows, to_rows
+from .types import Decomposition, Settings
+from .vertex_step import VertexState
+
+# Rounds of weights within the limits of posing, and of bones that move freely.
+_ROUNDS = 3
+# Rounds in which all vertices are fitted again within these limits, while they save WORTH_IT; sweeps of bones in each.
+_AGAIN_ROUNDS, _AGAIN_SWEEPS = 6, 3
+_STAGE = "Weights"
+
+
+@one_blas_thread()
+def solve_posable(
+    animation: Animation,
+    free: Decomposition,
+    hierarchy: JointHierarchy,
+    settings: Settings,
+    progress: Progress = ignore,
+    importance: np.ndarray | None = None,
+) -> tuple[Decomposition, JointHierarchy]:
+    """``free`` with weights that hold when the bones are posed in ``hierarchy``; see near_weights.PoseLimits.
+
+    The tree and its joints stay, and so does everything where no vertex breaks the limits. Where that saves some of the
+    error, all vertices are fitted again within the limits, and as smooth as ``settings`` has them. The arguments and
+    what is raised are those of ``jointed.solve_jointed``.
+    """
+    matrix, state, motion, heads = begun(animation, free, hierarchy, importance)
+    limits = PoseLimits(hierarchy.parents, heads, len(motion))
+    if not limits.broken(state).any():
+        return free, hierarchy
+    solve = _PosableSolve(matrix, limits, state, motion, settings.optimize_rest_pose)
+    for number in range(_ROUNDS):
+        solve.limit(optimize=settings.optimize_rest_pose)
+        solve.move(1)
+        checkpoint(progress, 0.3 * (number + 1) / _ROUNDS, _STAGE)
+    solve.limit(optimize=False)
+    solve.move(1)
+    solve.fit_again(animation.triangles, settings.smoothness, span(progress, 0.3, 0.8))
+    state, motion = solve.state, solve.motion
+    result = finished(animation, matrix, free, state, motion, settings, span(progress, 0.8, 1.0))
+    return result, replace(hierarchy, slips=joint_slips(result.transforms, hierarchy.parents, hierarchy.joints))
+
+
+class _PosableSolve:
+    """Vertices and motion (F, P, 3, 4) of free rigid bones, in solver units, within the limits of posing."""
+
+    def __init__(
+        self, matrix: AnimationMatrix, limits: PoseLimits, state: VertexState, motion: np.ndarray, optimize: bool
+    ):
+        """optimize: whether the rest pose is solved for, too."""
+        self.state, self.motion = state, motion
+        self._matrix, self._limits, self._optimize = matrix, limits, optimize
+        model = BoneModel(to_rows(motion))
+        # ‖TX − A‖², and what the equations lack of it.
+        self.error = squared_error(model, state, matrix)
+        self._squared_norm = self.error - self._equations().squared_error(model.transforms)
+        self._most = limits.dearer_error(self.error, state)
+
+    def limit(self, *, optimize: bool, former: VertexState | None = None) -> None:
+        """Vertices within the limits; ``former``: see PoseLimits.keep."""
+        model, most = BoneModel(to_rows(self.motion)), self._most
+        self._limits.keep(model, self.state, self._matrix, optimize_rest_pose=optimize, former=former, most_error=most)
+
+    def move(self, sweeps: int) -> None:
+        """Better motion for the present vertices."""
+        equations = self._equations()
+        for _ in range(sweeps):
+            self.motion = rigid.sweep(equations, self.motion)
+        self.error = equations.squared_error(to_rows(self.motion)) + self._squared_norm
+
+    def fit_again(self, triangles: np.ndarray, smoothness: float, progress: Progress) -> None:
+        """Vertices and motion in turn, and then weights smooth again; all as it was where that saves too little."""
+        given, error = (self.state.copy(), self.motion), self.error
+        for number in range(_AGAIN_ROUNDS):
+            former, before, part = self.state.copy(), self.error, span(progress, 0.6 * number / _AGAIN_ROUNDS, 0.6)
+            model, optimize = BoneModel(to_rows(self.motion)), self._optimize
+            sweep_vertices(model, self.state, self._matrix, part, _STAGE, optimize_rest_pose=optimize)
+            self.limit(optimize=optimize, former=former)
+            self.move(_AGAIN_SWEEPS)
+            if self.error > (1.0 - WORTH_IT) * before:
+                break
+        if smoothness and self.error < error:
+            self._smooth(triangles, smoothness, span(progress, 0.6, 1.0))
+        if self.error > (1.0 - WORTH_IT) * error:
+            self.state, self.motion = given
+
+    def _smooth(self, triangles: np.ndarray, amount: float, progress: Progress) -> None:
+        def follow(equations: NormalEquations, rows: np.ndarray) -> np.ndarray:
+            return to_rows(rigid.sweep(equations, from_rows(rows)))
+
+        skin = self.motion, follow, self.state
+        self.motion, self.state = smooth_solution(self._matrix, triangles, *skin, amount, progress)
+        self.limit(optimize=False)
+        self.move(_AGAIN_SWEEPS)
+
+    def _equations(self) -> NormalEquations:
+        return collect_equations(self.state, self._matrix, self.motion.shape[1])
