@@ -259,7 +259,7 @@ def test_bad_settings_and_targets(rig):
     bpy.context.scene.collection.objects.link(third)
     select(third, target, ob)
     refused("Several other meshes are selected")
-    target.hide_set(True)
+    target.hide_viewport = True
     refused("HIDDEN", target=target.name)
 
 
