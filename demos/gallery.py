@@ -44,7 +44,7 @@ CLIPS = {"Gallop": 5, "Attack": 14, "Gallop_Jump": 9}
 POSE = (
     ("Neck1", (-35, 0, 0)),
     ("Head", (20, 0, 30)),
-    ("Tail1", (50, 0, 0)),
+    ("Tail1", (20, 0, 0)),
     ("FrontUpperLeg.L", (-70, 0, 0)),
     ("FrontLowerLeg.L", (60, 0, 0)),
 )
