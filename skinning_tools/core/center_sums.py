@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .bone_pairs import BonePairs
+from .geometry import triangle_areas
 from .grouping import ranges
 from .progress import Progress, checkpoint
 from .similarity_sums import INTERPOLATION_ERROR, Shares, similarity_sums
@@ -81,7 +82,7 @@ class Surface:
         low, high = rest.min(axis=0), rest.max(axis=0)
         origin, scale = 0.5 * (low + high), float(np.linalg.norm(high - low))
         corners = (rest - origin)[triangles] / (scale or 1.0)
-        areas = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+        areas = triangle_areas(corners)
         if not areas.any():
             return None
         incidence = sparse.csr_matrix(

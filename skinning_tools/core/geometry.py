@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Points and vectors: one affine map for all, mirror images, unit length, and the size of a set of points."""
+"""Points, vectors and triangles: one affine map for all, mirror images, unit length, sizes and areas."""
 
 import numpy as np
 
@@ -26,3 +26,9 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     largest = np.abs(vectors).max(axis=-1, keepdims=True, initial=0.0)
     scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
     return np.divide(scaled, np.linalg.norm(scaled, axis=-1, keepdims=True), out=scaled, where=largest > 0)
+
+
+def triangle_areas(corners: np.ndarray) -> np.ndarray:
+    """(T,) of triangles with ``corners`` (T, 3, 3): by triangle, corner and axis."""
+    first = corners[:, 0]
+    return 0.5 * np.linalg.norm(np.cross(corners[:, 1] - first, corners[:, 2] - first), axis=1)

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy.ndimage import binary_erosion, distance_transform_edt
 
+from ..geometry import triangle_areas
 from .types import Body
 
 # Voxels in the box around a body: on a human figure with its arms out they are a centimeter wide, half a finger.
@@ -231,7 +232,7 @@ def _meets(surface: np.ndarray, way: tuple[int, ...]) -> tuple[np.ndarray, np.nd
 def _principal_axes(body: Body) -> np.ndarray:
     """(3, 3) unit rows: along which the surface spreads most and least; the points, where there is no surface."""
     corners = body.points[body.place_triangles]
-    areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    areas = triangle_areas(corners)
     if areas.sum() > 0:
         # A polynomial of the second degree over a triangle is the mean of its values in the middles of the sides.
         points = 0.5 * (corners + np.roll(corners, 1, axis=1)).reshape(-1, 3)

@@ -13,6 +13,7 @@ import scipy.sparse.csgraph
 import scipy.spatial
 
 from ..dense import product
+from ..geometry import triangle_areas
 from ..progress import Progress, checkpoint, ignore
 from ..threads import for_each
 from .bone_model import BoneModel, homogeneous
@@ -68,9 +69,7 @@ def seed_triples(rest: np.ndarray, triangles: np.ndarray, count: int) -> np.ndar
 
     Triangles with an area; where there are too few of them, each vertex with its two nearest neighbors instead.
     """
-    corners = rest[triangles]
-    areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-    solid = triangles[areas > 1e-12]
+    solid = triangles[2.0 * triangle_areas(rest[triangles]) > 1e-12]
     if len(solid) >= count:
         return solid[farthest_points(rest[solid].mean(axis=1), count)]
     chosen = farthest_points(rest, count)
