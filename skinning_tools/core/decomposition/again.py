@@ -107,7 +107,7 @@ def solve_again(
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """What a round came to: the fields of SolvedAgain."""
+    """What a round came to: fields of SolvedAgain."""
 
     transforms: np.ndarray
     bones: np.ndarray

@@ -78,11 +78,7 @@ def _sided(rig: Rig) -> tuple[list[str], list[str]]:
     hierarchy = rig.bones.hierarchy
     if hierarchy is None:
         return [], []
-    lopsided, unmatched = (
-        [rig.bones.controls[bone] for bone in np.flatnonzero(which)]
-        for which in (hierarchy.lopsided, hierarchy.unmatched)
-    )
-    return lopsided, unmatched
+    return _named(rig, np.flatnonzero(hierarchy.lopsided)), _named(rig, np.flatnonzero(hierarchy.unmatched))
 
 
 def _stray(decomposition: "Decomposition", rig: Rig, triangles: np.ndarray) -> list[str]:
@@ -92,7 +88,12 @@ def _stray(decomposition: "Decomposition", rig: Rig, triangles: np.ndarray) -> l
     if rig.bones.hierarchy is None:
         return []
     skin = decomposition.rest, decomposition.bones, decomposition.weights
-    return [rig.bones.controls[bone] for bone in stray_roots(rig.bones.hierarchy, *skin, triangles)]
+    return _named(rig, stray_roots(rig.bones.hierarchy, *skin, triangles))
+
+
+def _named(rig: Rig, bones: np.ndarray) -> list[str]:
+    """The bones that the user poses for the rows ``bones`` (n,)."""
+    return [rig.bones.controls[bone] for bone in bones]
 
 
 def shapes_note(work: Work) -> str:
