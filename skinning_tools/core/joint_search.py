@@ -173,20 +173,25 @@ class _Links:
         self.joints = symmetric_joints(self.joints, image, plane, 1.0)
         self.costs = with_image(self.costs, image)
         self.allowed &= self.allowed[image] | (image < 0)
-        # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other. A
-        # weak link is no reason to: what lies between may be in two halves. Halves touch nothing more than each other,
-        # turn less against each other than against the middle, and are linked; all else on the two sides hangs from the
-        # body and not from each other, as legs do, even where one of them has the hip.
+        # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other. So
+        # it does where the link is weak, unless what lies between is in two halves, from which both hang firmly. Halves
+        # touch nothing more than each other, turn less against each other than against the middle, and are linked; all
+        # else on the two sides hangs from the body and not from each other, as legs do, even where one has the hip.
         middle = partners == np.arange(len(partners))
+        inside = middle[self.first] & middle[self.second]
         across = partners[self.first] == self.second
-        self.costs += _OFF_MIDDLE * ~(middle[self.first] & middle[self.second] & ~self._weak)
-        self.costs += _OFF_MIDDLE * across
         turns = np.linalg.norm(self.motion.turns(), axis=1)
         least = np.full(len(partners), np.inf)
         for side, other in ((self.first, self.second), (self.second, self.first)):
             central = middle[other] & (self._share > _TOUCHING)
             np.minimum.at(least, side[central], turns[central])
         halves = across & (self._share == 1.0) & (turns <= np.minimum(least[self.first], least[self.second]))
+        firm, linked = self.allowed & ~self._weak, np.zeros(self.rows.shape, bool)
+        linked[self.first[firm], self.second[firm]] = linked[self.second[firm], self.first[firm]] = True
+        half = np.isin(np.arange(len(partners)), self.first[halves])
+        between = (linked[self.first] & linked[self.second] & half).any(axis=1)
+        self.costs += _OFF_MIDDLE * ~(inside & ~(self._weak & between))
+        self.costs += _OFF_MIDDLE * across
         self.costs[halves] = 0.0
 
     def tree(self) -> csr_matrix:

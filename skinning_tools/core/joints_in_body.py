@@ -55,5 +55,6 @@ def into_body(
 
 
 def with_image(values: np.ndarray, image: np.ndarray) -> np.ndarray:
-    """``values`` (C,), the mean of each pair's and that of its ``image`` (C,), −1 without one."""
-    return np.where(image >= 0, 0.5 * (values + values[image]), values)
+    """``values`` (C,), the larger of each and that of its ``image`` (C,), −1 without one: a joint must hold on both
+    sides."""
+    return np.where(image >= 0, np.maximum(values, values[image]), values)

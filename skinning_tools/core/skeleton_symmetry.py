@@ -6,11 +6,14 @@ import numpy as np
 from .deform.influences import weight_matrix
 from .geometry import MIRROR_X
 from .rotation_centers import mirror_pairs
+from .strongest import strongest_bones
 
 # Of the body's diagonal, how far mirrored vertices may be from each other; the share of vertices that have such a
 # partner on a symmetric body; and the cosine between the weights of a bone and the mirror image of its partner's, where
 # others might be the partner, and where none is left.
 _TOLERANCE, _SYMMETRIC, _SAME, _LIKELY = 0.01, 0.8, 0.7, 0.4
+# A bone that leads at least this share of its own mirror image is in the middle, though it is not symmetric.
+_MIDDLE = 0.5
 # Of the diagonal: joints farther from each other's mirror images than this are not of the same place.
 _FARTHEST = 0.15
 
@@ -20,25 +23,47 @@ def mirror_plane(rest: np.ndarray) -> float:
     return float(0.5 * (rest[:, 0].min() + rest[:, 0].max()))
 
 
+def mirrored_vertices(rest: np.ndarray) -> np.ndarray | None:
+    """(N,) the vertex that mirrors each of ``rest`` (N, 3) in x, −1 without one; None on a body without symmetry."""
+    pairs = mirror_pairs(rest - [mirror_plane(rest), 0.0, 0.0], tolerance=_TOLERANCE)
+    return pairs if np.count_nonzero(pairs >= 0) >= _SYMMETRIC * len(rest) else None
+
+
 def mirrored_bones(rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int) -> np.ndarray | None:
     """(P,) the bone that mirrors each bone in x, itself in the middle, −1 without one; None on a body without symmetry.
 
     rest (N, 3); bones, weights (N, K).
     """
-    pairs = mirror_pairs(rest - [mirror_plane(rest), 0.0, 0.0], tolerance=_TOLERANCE)
-    paired = np.flatnonzero(pairs >= 0)
-    if len(paired) < _SYMMETRIC * len(rest):
+    pairs = mirrored_vertices(rest)
+    if pairs is None:
         return None
+    paired = np.flatnonzero(pairs >= 0)
     used = weight_matrix(bones, weights, bone_count)[paired]
     images = weight_matrix(bones, weights, bone_count)[pairs[paired]]
     sizes = np.sqrt(np.asarray(used.multiply(used).sum(axis=0))).ravel()
     alike = (used.T @ images).toarray() / np.maximum(sizes[:, None] * sizes, np.finfo(float).tiny)
     partners = np.full(bone_count, -1)
     _match(partners, alike, _SAME)
-    # One that is left on either side is that side's version of the other.
-    np.fill_diagonal(alike, 0.0)
+    # One that is left on either side is that side's version of the other, and a trunk with a limb of one side is one.
     _match(partners, alike, _LIKELY)
     return partners
+
+
+def lone_bones(
+    pairs: np.ndarray, partners: np.ndarray, bones: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bones (n,) of one side that have no partner, the largest first, and the bones (n,) that lead their mirror images.
+
+    pairs (N,): from ``mirrored_vertices``; partners (P,): from ``mirrored_bones``; bones, weights (N, K).
+    """
+    leading, paired = strongest_bones(bones, weights), np.flatnonzero(pairs >= 0)
+    # [bone, bone that leads the mirror images of its vertices]
+    images = np.zeros((len(partners), len(partners)))
+    np.add.at(images, (leading[paired], leading[pairs[paired]]), 1.0)
+    sizes = images.sum(axis=1)
+    lone = np.flatnonzero((partners < 0) & (images.diagonal() < _MIDDLE * sizes))
+    lone = lone[np.argsort(-sizes[lone], kind="stable")]
+    return lone, images[lone].argmax(axis=1)
 
 
 def _match(partners: np.ndarray, alike: np.ndarray, least: float) -> None:

@@ -45,7 +45,9 @@ _SLIPS, _FAINT_TURN = 1.0, 0.03
 # ever falls below 1.
 _CLEARLY = 2.0
 # A bone that has less than this share of its weight on vertices that follow it most is worth less: it blends others.
-_LEAD = 0.25
+# What is worth less is so down to the last share only, which saves what moves by far, such as vertices that the
+# animation leaves behind.
+_LEAD, _LEAST_WORTH = 0.25, 0.2
 # The share of the bones that may be removed at once; the sweeps after a removal, and the sweeps over all vertices at
 # the end.
 _AT_ONCE = 1 / 6
@@ -53,9 +55,8 @@ _SWEEPS, _LAST_SWEEPS = 2, 6
 # Of all edges at the vertices that follow a bone most, the share between two of them: a bone that has less is worth
 # less in proportion. Six numbers a frame move a rigid bone, as many as two vertices have: a bone that moves few comes
 # close by itself, and what it is worth is the share that does not. Both make a bone of less than the third share
-# doubtful, so that it is measured again, and take no more than down to the last one, which saves what moves by far,
-# such as vertices that the animation leaves behind.
-_COHESIVE, _FITTED, _DOUBTFUL, _LEAST_WORTH = 0.3, 2, 0.9, 0.1
+# doubtful, so that it is measured again.
+_COHESIVE, _FITTED, _DOUBTFUL = 0.3, 2, 0.9
 # The number of nearest regions whose bones may replace a bone, besides the bones that it blends with.
 _NEAR_REGIONS = 6
 
@@ -89,32 +90,32 @@ def prune_bones(
         part = span(progress, 0.7 * (1.0 - len(pruned) / len(rows)), 0.7)
         checkpoint(part, 0.0, "Removing bones")
         near = neighborhoods(few, len(needs))
-        measure = partial(_removal, sample, BoneModel(pruned), few, noise, near, slips)
+        measure = partial(removal, sample, BoneModel(pruned), few, noise, near, slips)
         gone = _least_needed(measure, needs)
         if not gone:
             break
         # Where one near it has gone, a needed bone may not be any more; others are measured when their turn comes.
         needs[near[list(gone)].any(axis=0) & (needs >= 1.0) & (needs < _CLEARLY)] = 0.0
         slips, needs = np.delete(slips, list(gone)), np.delete(needs, list(gone))
-        pruned, few = _without(pruned, few, gone)
+        pruned, few = without_bones(pruned, few, gone)
         pruned, few, _ = alternate(kind, pruned, few, range(1, 1 + _SWEEPS), optimize_rest_pose, span(part, 0.0, 0.1))
     kind = StiffBones(matrix, reduction, scaled=False)
     errors: list[float] = []
     # As few numbers as possible, as these are all vertices.
-    noise = _mean_errors(matrix, BoneModel(rows), state)
+    noise = mean_errors(matrix, BoneModel(rows), state)
     if len(pruned) // 4 < count:
         start, last = _best_bones(matrix, BoneModel(pruned), state), range(1, 1 + _LAST_SWEEPS)
         rows, state, errors = alternate(kind, pruned, start, last, optimize_rest_pose, span(progress, 0.7, 0.9))
     surface = BodySurface(matrix.rest_pose(), triangles) if len(triangles) else None
     while surface and (gone := _unneeded(matrix, surface, BoneModel(rows), state, noise)):
-        left = _without(rows, state, gone)
+        left = without_bones(rows, state, gone)
         rows, state, more = alternate(kind, *left, range(1, 1 + _SWEEPS), optimize_rest_pose, span(progress, 0.9, 0.9))
         errors += more
     return rows, state, errors
 
 
 @dataclass(frozen=True, eq=False)
-class _Removal:
+class Removal:
     """A bone's vertices (n,), their bones and weights (n, ≤ K) without it, and how much it is needed: below 1 not."""
 
     vertices: np.ndarray
@@ -125,7 +126,7 @@ class _Removal:
 
 def _unneeded(
     matrix: AnimationMatrix, surface: BodySurface, model: BoneModel, state: VertexState, noise: np.ndarray
-) -> dict[int, _Removal]:
+) -> dict[int, Removal]:
     """The removals to make now of doubtful bones: of few vertices, or in pieces. These must be needed the more."""
     strongest, count = strongest_bones(state.bones, state.weights), model.bone_count
     edges = surface.contacts(strongest[:, None], np.ones((len(strongest), 1)), count)[1]
@@ -135,9 +136,9 @@ def _unneeded(
     worth = np.minimum(cohesion / _COHESIVE, 1.0) * np.sqrt(1.0 - _FITTED / places)
     near = surface.contacts(state.bones, state.weights, count)[0] > 0
 
-    def measure(bone: int) -> _Removal:
-        removal = _removal(matrix, model, state, noise, near, np.zeros(count), bone)
-        return replace(removal, need=max(worth[bone], _LEAST_WORTH) * removal.need)
+    def measure(bone: int) -> Removal:
+        found = removal(matrix, model, state, noise, near, np.zeros(count), bone)
+        return replace(found, need=max(worth[bone], _LEAST_WORTH) * found.need)
 
     return _least_needed(measure, np.where(worth < _DOUBTFUL, 0.0, np.inf))
 
@@ -179,7 +180,7 @@ def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
     return near
 
 
-def _removal(
+def removal(
     sample: AnimationMatrix,
     model: BoneModel,
     state: VertexState,
@@ -187,16 +188,16 @@ def _removal(
     near: np.ndarray,
     slips: np.ndarray,
     bone: int,
-) -> _Removal:
+) -> Removal:
     """Of the bone. noise (N, F) or (N, 1): squared errors that count as none; near (P, P): bones that may replace
     others; slips (P,): how much each must be needed at least."""
     vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
     mine = state.of(vertices)
     if len(vertices) == 0:
-        return _Removal(vertices, mine.bones, mine.weights, 0.0)
+        return Removal(vertices, mine.bones, mine.weights, 0.0)
     heirs = np.setdiff1d(np.flatnonzero(near[bone]), bone)
     if len(heirs) == 0:
-        return _Removal(vertices, mine.bones, mine.weights, np.inf)
+        return Removal(vertices, mine.bones, mine.weights, np.inf)
     data = sample.rows(vertices)
     without, _ = refitted(model, heirs, data, mine)
     own = np.where(mine.bones == bone, mine.weights, 0.0).sum(axis=1)
@@ -208,8 +209,9 @@ def _removal(
         min(_TURN * size, _LARGEST), _NOISES * np.sqrt(own @ noise[vertices].mean(axis=1)), _SLIPS * slips[bone]
     )
     lead = own[strongest_bones(mine.bones, mine.weights) == bone].sum()
+    worth = np.clip(lead / _LEAD, _LEAST_WORTH, 1.0)
     cost = np.sqrt(max(np.quantile(added, _QUANTILE), 0.0))
-    return _Removal(vertices, without.bones, without.weights, min(1.0, lead / _LEAD) * cost / max(least, 1e-9))
+    return Removal(vertices, without.bones, without.weights, worth * cost / max(least, 1e-9))
 
 
 def refitted(
@@ -234,7 +236,7 @@ def _squared_errors(sample: AnimationMatrix, model: BoneModel, data: np.ndarray,
     return np.square(sample.unweigh(design @ transforms - data).reshape(len(data), -1, 3)).sum(axis=2)
 
 
-def _mean_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexState) -> np.ndarray:
+def mean_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexState) -> np.ndarray:
     """(N, 1) ``_squared_errors`` of each vertex, the mean over the frames."""
     parts = vertex_blocks(len(state.points))
     return np.concatenate(
@@ -242,14 +244,14 @@ def _mean_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexState) 
     )[:, None]
 
 
-def _least_needed(measure: Callable[[int], _Removal], needs: np.ndarray) -> dict[int, _Removal]:
+def _least_needed(measure: Callable[[int], Removal], needs: np.ndarray) -> dict[int, Removal]:
     """The removals to make now, by bone: of bones that are not needed, none of which takes over from another.
 
     needs (P,): as last measured, or 0. With fewer bones around it, a bone is mostly needed the more: it is measured
     again, in place, when no other was needed less.
     """
-    chosen: dict[int, _Removal] = {}
-    measured: dict[int, _Removal] = {}
+    chosen: dict[int, Removal] = {}
+    measured: dict[int, Removal] = {}
     heirs: set[int] = set()
     queue = [(needs[bone], bone) for bone in np.flatnonzero(needs < 1.0).tolist()]
     heapify(queue)
@@ -271,7 +273,7 @@ def _least_needed(measure: Callable[[int], _Removal], needs: np.ndarray) -> dict
     return chosen
 
 
-def _without(rows: np.ndarray, state: VertexState, removals: dict[int, _Removal]) -> tuple[np.ndarray, VertexState]:
+def without_bones(rows: np.ndarray, state: VertexState, removals: dict[int, Removal]) -> tuple[np.ndarray, VertexState]:
     """Transforms and state after ``removals``, the bones that are left in the same order."""
     bones, weights = state.bones.copy(), state.weights.copy()
     for removal in removals.values():

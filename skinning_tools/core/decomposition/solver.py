@@ -20,6 +20,7 @@ from ..threads import for_each
 from . import kavan2010
 from .bone_kinds import FinalBones, StiffBones
 from .emphasis import emphasized
+from .mirror_images import with_mirror_images
 from .prepared import Prepared
 from .pruning import prune_bones
 from .reduction import AnimationMatrix, Reduction, reduce_animation
@@ -224,9 +225,14 @@ def _solve(
             rows, state, more = prune_bones(*given, optimize, part)
             found = Skin(found.kind, rows, state, (*found.errors, *more))
     if sample is not None:
+        found = sample.spread(found, prepared)
+    if settings.prune:
+        with clock.stage("pruning"):
+            part = span(progress, early, early)
+            found = with_mirror_images(found, matrix, settings.bone_count, optimize, part)
+    if sample is not None:
         with clock.stage("iterations"):
-            part = span(progress, early, late)
-            found = sample.spread(found, prepared).improved(sweeps[first:last], optimize, part)
+            found = found.improved(sweeps[first:last], optimize, span(progress, early, late))
     squared_errors = [error + prepared.squared_norm for error in found.errors]
     with clock.stage("transforms"):
         kind = found.kind.final

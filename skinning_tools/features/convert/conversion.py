@@ -264,6 +264,7 @@ def _solve(
     from ...core.decomposition.clips import decompose_clips
     from ...core.decomposition.jointed import solve_jointed
     from ...core.decomposition.posable import solve_posable
+    from ...core.decomposition.still_images import with_still_images
     from ...core.joint_search import find_joint_hierarchy
     from ...core.limb_pairs import with_limb_pairs
 
@@ -286,6 +287,8 @@ def _solve(
         found, hierarchy = solve_jointed(*given, part, importance, 0.01 * settings.joint_slip)
     elif settings.bone_kind == "RIGID":
         found, hierarchy = solve_posable(*given, part, importance)
+    if found.bone_kind == "RIGID":
+        found, hierarchy = with_still_images(found, hierarchy, settings.bone_count)
     return found, with_limb_pairs(hierarchy, found.rest, found.bones, found.weights), e_rms
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rigid bones that are not needed go; those of parts that move on their own stay."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -13,6 +15,7 @@ from skinning_tools.core.decomposition.transforms import to_rows
 from skinning_tools.core.decomposition.vertex_step import VertexState
 from skinning_tools.core.errors import BadSettings
 from skinning_tools.core.progress import ignore
+from skinning_tools.core.solve_effort import Effort
 from skinning_tools.core.strongest import strongest_bones
 from tests.core import skinned_shapes
 
@@ -37,6 +40,11 @@ def bar(joints, turn=0.5, noise=0.0):
     return Animation(np.array(frames, np.float32), triangles)
 
 
+def along_y(animation):
+    """Each part of a bar then mirrors itself in x."""
+    return Animation(animation.frames[..., [2, 0, 1]], animation.triangles)
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_as_many_bones_as_parts(noise):
     animation = bar((2.0, 4.0), noise=noise)
@@ -51,7 +59,28 @@ def test_as_many_bones_as_parts(noise):
 
 
 def test_a_small_part_keeps_its_bone():
-    assert decompose(bar((5.6,)), Settings(bone_count=10, bone_kind="RIGID", prune=True)).bone_count == 2
+    assert decompose(along_y(bar((5.6,))), Settings(bone_count=10, bone_kind="RIGID", prune=True)).bone_count == 2
+
+
+@pytest.mark.parametrize("sample", [0, 800])
+def test_a_part_that_turns_little_stays_if_the_other_side_has_it(sample):
+    """The bar is symmetric about its middle, x = 3; one end turns less than what a bone is worth alone."""
+    animation = bar((1.2, 4.8), turn=np.array([[0.006], [0.5]]))
+    effort = Effort(sweeps=6, held=2, sample=sample, sample_sweeps=15) if sample else None
+    settings = Settings(bone_count=10, bone_kind="RIGID", prune=True, effort=effort)
+    mirrored, alone = decompose(animation, settings), decompose(along_y(animation), settings)
+    assert (mirrored.bone_count, alone.bone_count) == (3, 2)
+    assert mirrored.e_rms < 0.5 * alone.e_rms
+    x, strongest = animation.frames[0, :, 0], strongest_bones(mirrored.bones, mirrored.weights)
+    sides = [np.unique(strongest[part]) for part in (x < 0.8, (x > 1.6) & (x < 4.4), x > 5.2)]
+    assert sorted(np.concatenate(sides)) == [0, 1, 2]
+    settings = replace(settings, bone_count=2)
+    assert decompose(animation, settings).bone_count == 2
+
+
+def test_what_stands_still_gets_no_bone():
+    """Its weights would be arbitrary."""
+    assert decompose(bar((4.8,)), Settings(bone_count=10, bone_kind="RIGID", prune=True)).bone_count == 2
 
 
 def test_a_part_that_turns_in_few_frames_keeps_its_bone():

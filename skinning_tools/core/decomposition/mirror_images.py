@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bones that one side of a symmetric body has and the other lacks: their mirror images, where these explain motion."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..binding.influence_rows import tidy_influences
+from ..progress import Progress
+from ..skeleton_symmetry import lone_bones, mirrored_bones, mirrored_vertices
+from ..strongest import strongest_bones
+from .bone_model import BoneModel
+from .pruning import mean_errors, neighborhoods, removal, without_bones
+from .reduction import AnimationMatrix
+from .skin import Skin
+
+# Sweeps in which the new bones and those around them come together.
+_SWEEPS = 2
+# A mirror image stays if it is needed so much, where any other bone must be needed by 1: that the body has such a part
+# is known. What is needed less moves with its neighbors: weights would be arbitrary.
+_TELLS = 0.25
+
+
+def with_mirror_images(
+    skin: Skin, matrix: AnimationMatrix, most: int, optimize_rest_pose: bool, progress: Progress
+) -> Skin:
+    """``skin`` with the mirror image in x of each rigid bone that has none, where it moves on its own.
+
+    The largest come first, up to ``most`` bones. The same skin on a body without symmetry, and where no bone lacks an
+    image. Raises Cancelled.
+    """
+    state, count, rest = skin.state, skin.bone_count, matrix.rest_pose()
+    pairs, partners = mirrored_vertices(rest), mirrored_bones(rest, state.bones, state.weights, count)
+    if pairs is None or partners is None:
+        return skin
+    lone, carriers = lone_bones(pairs, partners, state.bones, state.weights)
+    lone, carriers = lone[: most - count], carriers[: most - count]
+    if not len(lone):
+        return skin
+    names = partners.copy()
+    names[lone] = count + np.arange(len(lone))
+    bones, weights = state.bones.copy(), state.weights.copy()
+    paired = np.flatnonzero(pairs >= 0)
+    for bone in lone[::-1]:
+        mine = paired[strongest_bones(state.bones, state.weights)[paired] == bone]
+        named = np.where(names[state.bones[mine]] >= 0, names[state.bones[mine]], names[bone])
+        bones[pairs[mine]], weights[pairs[mine]] = tidy_influences(named, state.weights[mine], bones.shape[1])
+    begin = skin.rows.reshape(count, 4, -1)[np.append(np.arange(count), carriers)]
+    grown = replace(skin, rows=begin.reshape(4 * len(begin), -1)).refitted(replace(state, bones=bones, weights=weights))
+    grown = grown.improved(range(1, 1 + _SWEEPS), optimize_rest_pose, progress)
+    return _without_idle(grown, matrix, mean_errors(matrix, BoneModel(skin.rows), state), count)
+
+
+def _without_idle(skin: Skin, matrix: AnimationMatrix, noise: np.ndarray, first: int) -> Skin:
+    """Without the bones from ``first`` on that are needed less than _TELLS; noise (N, 1): see ``removal``."""
+    count, near = skin.bone_count, neighborhoods(skin.state, skin.bone_count)
+    # None takes over from another, as that may go, too.
+    near[:, first:] = False
+    given = matrix, BoneModel(skin.rows), skin.state, noise, near, np.zeros(count)
+    idle = {bone: each for bone in range(first, count) if (each := removal(*given, bone)).need < _TELLS}
+    if not idle:
+        return skin
+    rows, state = without_bones(skin.rows, skin.state, idle)
+    return replace(skin, rows=rows).refitted(state)
