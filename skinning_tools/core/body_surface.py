@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from .binding.types import WELDING_DISTANCE, weld
 from .deform.influences import weight_matrix
-from .geometry import diagonal, triangle_areas
+from .geometry import diagonal, vertex_areas
 
 # Loose pieces, such as eyes or armor, are joined by bridges: from a place to those of its nearest places that belong to
 # another piece. The longest bridge is this multiple of the shortest, as a longer one would lead past the body.
@@ -68,8 +68,7 @@ class BodySurface:
 
     def areas(self) -> np.ndarray:
         """(N,) a third of the area of the triangles at each vertex."""
-        thirds = triangle_areas(self._points[self._triangles]) / 3.0
-        return np.bincount(self._triangles.ravel(), np.repeat(thirds, 3), len(self._points))
+        return vertex_areas(self._points, self._triangles)
 
     def place_counts(self, labels: np.ndarray, count: int) -> np.ndarray:
         """(count,) the number of places at which there are vertices of each of the ``labels`` (N,)."""

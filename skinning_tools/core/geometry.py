@@ -32,3 +32,9 @@ def triangle_areas(corners: np.ndarray) -> np.ndarray:
     """(T,) of triangles with ``corners`` (T, 3, 3): by triangle, corner and axis."""
     first = corners[:, 0]
     return 0.5 * np.linalg.norm(np.cross(corners[:, 1] - first, corners[:, 2] - first), axis=1)
+
+
+def vertex_areas(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """(N,) a third of the area of the ``triangles`` (T, 3) at each of ``points`` (N, 3)."""
+    thirds = triangle_areas(points[triangles]) / 3.0
+    return np.bincount(triangles.ravel(), np.repeat(thirds, 3), len(points))

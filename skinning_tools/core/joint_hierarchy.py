@@ -70,6 +70,12 @@ class JointHierarchy:
         found[self.parents[sides]] = True
         return found & (self.partners < 0)
 
+    def unlike_images(self, some: np.ndarray) -> np.ndarray:
+        """(P,) bool: those of ``some`` (P,) bool whose mirror images are others, and not among them."""
+        if self.partners is None:
+            return np.zeros(len(self.parents), bool)
+        return some & (self.partners >= 0) & ~some[self.partners]
+
     @property
     def holding(self) -> np.ndarray:
         """(P,) bool: the bones that only rotate, as their joints do not slip at all."""

@@ -78,7 +78,10 @@ def find_joint_hierarchy(
     if triangles is not None and len(triangles):
         surface = BodySurface(regions.points, triangles)
         links.weigh_body(regions, surface)
-    partners, plane = mirrored_bones(regions.points, bones, weights, bone_count), mirror_plane(regions.points)
+    partners, plane = (
+        mirrored_bones(regions.points, bones, weights, bone_count, triangles),
+        mirror_plane(regions.points),
+    )
     if partners is not None:
         links.mirror(partners, plane)
     middle = np.zeros(bone_count, bool) if partners is None else partners == np.arange(bone_count)

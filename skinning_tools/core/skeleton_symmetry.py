@@ -2,9 +2,10 @@
 """Bones that mirror each other in x, on a body that is symmetric at rest."""
 
 import numpy as np
+from scipy.sparse import diags
 
 from .deform.influences import weight_matrix
-from .geometry import MIRROR_X
+from .geometry import MIRROR_X, vertex_areas
 from .rotation_centers import mirror_pairs
 from .strongest import strongest_bones
 
@@ -12,6 +13,9 @@ from .strongest import strongest_bones
 # partner on a symmetric body; and the cosine between the weights of a bone and the mirror image of its partner's, where
 # others might be the partner, and where none is left.
 _TOLERANCE, _SYMMETRIC, _SAME, _LIKELY = 0.01, 0.8, 0.7, 0.4
+# A bone of which more than the first share is on each side of the plane is in the middle if the cosine between its
+# weights and their own mirror image is at least the second one.
+_ACROSS, _OWN_IMAGE = 0.15, 0.2
 # A bone that leads at least this share of its own mirror image is in the middle, though it is not symmetric.
 _MIDDLE = 0.5
 # Of the diagonal: joints farther from each other's mirror images than this are not of the same place.
@@ -29,22 +33,33 @@ def mirrored_vertices(rest: np.ndarray) -> np.ndarray | None:
     return pairs if np.count_nonzero(pairs >= 0) >= _SYMMETRIC * len(rest) else None
 
 
-def mirrored_bones(rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int) -> np.ndarray | None:
+def mirrored_bones(
+    rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int, triangles: np.ndarray | None = None
+) -> np.ndarray | None:
     """(P,) the bone that mirrors each bone in x, itself in the middle, −1 without one; None on a body without symmetry.
 
-    rest (N, 3); bones, weights (N, K).
+    rest (N, 3); bones, weights (N, K); triangles (T, 3): with them, vertices count by their areas, as those of fingers
+    are many.
     """
     pairs = mirrored_vertices(rest)
     if pairs is None:
         return None
     paired = np.flatnonzero(pairs >= 0)
-    used = weight_matrix(bones, weights, bone_count)[paired]
-    images = weight_matrix(bones, weights, bone_count)[pairs[paired]]
-    sizes = np.sqrt(np.asarray(used.multiply(used).sum(axis=0))).ravel()
-    alike = (used.T @ images).toarray() / np.maximum(sizes[:, None] * sizes, np.finfo(float).tiny)
+    areas = np.ones(len(rest)) if triangles is None else vertex_areas(rest, triangles)
+    areas = areas if areas.any() else np.ones(len(rest))
+    every = weight_matrix(bones, weights, bone_count)
+    counted = diags(areas[paired]) @ every[paired]
+    sizes = np.sqrt(np.asarray(counted.multiply(every[paired]).sum(axis=0))).ravel()
+    alike = (counted.T @ every[pairs[paired]]).toarray() / np.maximum(sizes[:, None] * sizes, np.finfo(float).tiny)
     partners = np.full(bone_count, -1)
     _match(partners, alike, _SAME)
-    # One that is left on either side is that side's version of the other, and a trunk with a limb of one side is one.
+    # What reaches far over to the other side, such as a trunk with an arm, is in the middle if anything.
+    left = rest[:, 0] < mirror_plane(rest)
+    sides = np.array([every[side].T @ areas[side] for side in (left, ~left)])
+    middle = (partners < 0) & (sides.min(axis=0) > _ACROSS * sides.sum(axis=0))
+    partners[middle] = np.where(alike.diagonal() >= _OWN_IMAGE, np.arange(bone_count), -1)[middle]
+    # One that is left on either side is that side's version of the other.
+    alike[middle] = alike[:, middle] = 0.0
     _match(partners, alike, _LIKELY)
     return partners
 

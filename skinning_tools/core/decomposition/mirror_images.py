@@ -10,6 +10,7 @@ from ..progress import Progress
 from ..skeleton_symmetry import lone_bones, mirrored_bones, mirrored_vertices
 from ..strongest import strongest_bones
 from .bone_model import BoneModel
+from .prepared import Prepared
 from .pruning import mean_errors, neighborhoods, removal, without_bones
 from .reduction import AnimationMatrix
 from .skin import Skin
@@ -21,16 +22,16 @@ _SWEEPS = 2
 _TELLS = 0.25
 
 
-def with_mirror_images(
-    skin: Skin, matrix: AnimationMatrix, most: int, optimize_rest_pose: bool, progress: Progress
-) -> Skin:
+def with_mirror_images(skin: Skin, prepared: Prepared, most: int, optimize_rest_pose: bool, progress: Progress) -> Skin:
     """``skin`` with the mirror image in x of each rigid bone that has none, where it moves on its own.
 
     The largest come first, up to ``most`` bones. The same skin on a body without symmetry, and where no bone lacks an
     image. Raises Cancelled.
     """
-    state, count, rest = skin.state, skin.bone_count, matrix.rest_pose()
-    pairs, partners = mirrored_vertices(rest), mirrored_bones(rest, state.bones, state.weights, count)
+    state, count, matrix = skin.state, skin.bone_count, prepared.matrix
+    rest = matrix.rest_pose()
+    pairs = mirrored_vertices(rest)
+    partners = mirrored_bones(rest, state.bones, state.weights, count, prepared.triangles)
     if pairs is None or partners is None:
         return skin
     lone, carriers = lone_bones(pairs, partners, state.bones, state.weights)

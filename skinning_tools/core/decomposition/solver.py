@@ -229,7 +229,7 @@ def _solve(
     if settings.prune:
         with clock.stage("pruning"):
             part = span(progress, early, early)
-            found = with_mirror_images(found, matrix, settings.bone_count, optimize, part)
+            found = with_mirror_images(found, prepared, settings.bone_count, optimize, part)
     if sample is not None:
         with clock.stage("iterations"):
             found = found.improved(sweeps[first:last], optimize, span(progress, early, late))

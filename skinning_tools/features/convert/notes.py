@@ -54,6 +54,11 @@ def notes_on_solve(
             f"{counted(len(still), 'bone')} hardly turning against the parent, so that the motion does not tell the "
             f"joint: {listed(still)}. Check such joints in Edit Mode, or convert more motion"
         )
+    if mirrored := rig.bones.mirrored:
+        notes.append(
+            f"{counted(len(mirrored), 'bone')} of a side that stands still, with joints and weights of the other side: "
+            f"{listed(mirrored)}"
+        )
     if stray:
         notes.append(
             f"{counted(len(stray), 'bone')} without a parent although the surface goes on there, as no joint holds: "

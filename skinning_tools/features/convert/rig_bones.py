@@ -34,7 +34,7 @@ class RigBones:
     deform: the deforming bones. mechanism: their parents, if each bone is a chain of two that can shear. controls: with
     a joint hierarchy, the bones that animators pose, parents of mechanism or deform; for rigid bones, deform itself.
     hierarchy: of the controls, or None; still: those that hardly turn against their parents, so that the motion does
-    not tell the joint.
+    not tell the joint; mirrored: those that do not, but whose mirror images tell it.
     """
 
     deform: tuple[str, ...]
@@ -42,6 +42,7 @@ class RigBones:
     controls: tuple[str, ...] = ()
     hierarchy: JointHierarchy | None = None
     still: tuple[str, ...] = ()
+    mirrored: tuple[str, ...] = ()
 
     def tree(self, armature_object: bpy.types.Object) -> JointTree | None:
         """The joints at their positions in the armature."""
@@ -87,7 +88,9 @@ def make_bones(
             mechanism = _names(parents)
         if hierarchy is None or not rigid:
             deform = _names(_add(edit_bones, DEFORM_PREFIX, names, placement, parents))
-    bones = RigBones(deform, mechanism, controls, hierarchy, tuple(controls[bone] for bone in np.flatnonzero(still)))
+    told = np.zeros(bone_count, bool) if hierarchy is None else hierarchy.unlike_images(still)
+    silent, mirrored = (tuple(controls[bone] for bone in np.flatnonzero(some)) for some in (still & ~told, told))
+    bones = RigBones(deform, mechanism, controls, hierarchy, silent, mirrored)
     _show(armature_object, bones)
     return bones
 
