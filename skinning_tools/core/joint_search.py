@@ -176,26 +176,31 @@ class _Links:
         self.joints = symmetric_joints(self.joints, image, plane, 1.0)
         self.costs = with_image(self.costs, image)
         self.allowed &= self.allowed[image] | (image < 0)
-        # What is in the middle hangs from the middle, as a tail does: from a leg on one side, it would on the other. So
-        # it does where the link is weak, unless what lies between is in two halves, from which both hang firmly. Halves
-        # touch nothing more than each other, turn less against each other than against the middle, and are linked; all
+        # What is in the middle hangs from the middle, as a tail does: from one leg, it would from the other, too. All
         # else on the two sides hangs from the body and not from each other, as legs do, even where one has the hip.
         middle = partners == np.arange(len(partners))
-        inside = middle[self.first] & middle[self.second]
-        across = partners[self.first] == self.second
+        across, halves = partners[self.first] == self.second, self._halves(partners, middle)
+        inside = middle[self.first] & middle[self.second] & ~self._through_halves(halves)
+        self.costs += _OFF_MIDDLE * ~inside + _OFF_MIDDLE * across
+        self.costs[halves] = 0.0
+
+    def _halves(self, partners: np.ndarray, middle: np.ndarray) -> np.ndarray:
+        """(C,) bool: links of two halves of one part. They touch nothing more than each other, and turn less against
+        each other than against the ``middle`` (P,)."""
         turns = np.linalg.norm(self.motion.turns(), axis=1)
         least = np.full(len(partners), np.inf)
         for side, other in ((self.first, self.second), (self.second, self.first)):
             central = middle[other] & (self._share > _TOUCHING)
             np.minimum.at(least, side[central], turns[central])
-        halves = across & (self._share == 1.0) & (turns <= np.minimum(least[self.first], least[self.second]))
+        stiff = turns <= np.minimum(least[self.first], least[self.second])
+        return (partners[self.first] == self.second) & (self._share == 1.0) & stiff
+
+    def _through_halves(self, halves: np.ndarray) -> np.ndarray:
+        """(C,) bool: weak links of two bones that a half is linked to firmly: it lies between them."""
         firm, linked = self.allowed & ~self._weak, np.zeros(self.rows.shape, bool)
         linked[self.first[firm], self.second[firm]] = linked[self.second[firm], self.first[firm]] = True
-        half = np.isin(np.arange(len(partners)), self.first[halves])
-        between = (linked[self.first] & linked[self.second] & half).any(axis=1)
-        self.costs += _OFF_MIDDLE * ~(inside & ~(self._weak & between))
-        self.costs += _OFF_MIDDLE * across
-        self.costs[halves] = 0.0
+        between = np.unique([self.first[halves], self.second[halves]])
+        return self._weak & (linked[self.first][:, between] & linked[self.second][:, between]).any(axis=1)
 
     def tree(self) -> csr_matrix:
         """(P, P) the allowed links of least sum of costs that connect what can be connected."""

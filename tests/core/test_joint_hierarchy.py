@@ -84,6 +84,23 @@ def test_legs_hang_from_the_body_and_not_from_each_other():
     assert hierarchy.parents.tolist() == [-1, 0, 0]
 
 
+def test_a_tail_hangs_from_the_trunk_even_where_it_follows_the_legs():
+    """No joint holds it at the trunk, but hung from one leg it would not follow the other."""
+    rest, triangles = skinned_shapes.cuboid()
+    rest = rest[:, [2, 0, 1]]
+    bones = np.where(rest[:, 1] < 3.2, 0, 3)
+    aside = (np.abs(rest[:, 0]) > 0.45) & (np.abs(rest[:, 1] - 3.2) < 0.8)
+    bones[aside] = np.where(rest[aside, 0] < 0, 1, 2)
+    turns = np.random.default_rng(7).normal(scale=0.6, size=(20, 2))
+    transforms = np.tile(np.eye(3, 4), (20, 4, 1, 1))
+    for frame, (swing, wag) in enumerate(turns):
+        leg = skinned_shapes.about(Rotation.from_euler("x", swing).as_matrix(), [0, 2.5, 0])
+        tail = skinned_shapes.about(Rotation.from_euler("x", wag).as_matrix(), [0, 3.9, 0])
+        transforms[frame, 1:3], transforms[frame, 3] = leg, (square(leg) @ square(tail))[:3]
+    hierarchy = find_joint_hierarchy(rest, bones[:, None], np.ones((len(rest), 1)), transforms, triangles)
+    assert links(hierarchy) == {frozenset((0, bone)) for bone in (1, 2, 3)}
+
+
 def test_a_wing_hangs_from_the_middle_of_its_root():
     """A loose piece beside a long body, hinged along its root: any place on that axis holds."""
     body = np.array(

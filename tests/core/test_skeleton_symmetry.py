@@ -44,6 +44,32 @@ def test_bones_find_their_partners():
     np.testing.assert_array_equal(mirrored_bones(*body(), len(PARENTS)), PARTNERS)
 
 
+def test_a_trunk_with_limbs_of_one_side_is_in_the_middle():
+    """As where the right arm and leg stand still: the left hand, which has more vertices, is not its image."""
+    rest, triangles = skinned_shapes.cuboid(columns=24, length=6.0)
+    rest = rest - [3.0, 0.0, 0.0]
+    bones = np.where(rest[:, 0] > 1.0, 1, 0)
+    bones[rest[:, 0] > 2.0] = 2
+    # The hands have details.
+    fine = np.flatnonzero(np.abs(rest[:, 0]) > 2.0)
+    random = np.random.default_rng(8)
+    more = np.repeat(fine[rest[fine, 0] > 0], 12)
+    jitter = 1e-2 * random.normal(size=(len(more), 3))
+    left = rest[more] + jitter
+    rest = np.concatenate([rest, left, left * [-1, 1, 1]])
+    bones = np.concatenate([bones, np.full(len(left), 2), np.zeros(len(left), int)])[:, None]
+    weights = np.ones(bones.shape)
+    np.testing.assert_array_equal(mirrored_bones(rest, bones, weights, 3, triangles), [0, -1, -1])
+    # By their number, vertices would tell otherwise.
+    assert mirrored_bones(rest, bones, weights, 3)[0] == 2
+
+
+def test_versions_of_two_sides_are_partners_though_they_differ():
+    rest = skinned_shapes.cuboid(columns=24)[0] - [3.0, 0.0, 0.0]
+    bones = np.select([rest[:, 0] < -1.0, rest[:, 0] > 1.9], [1, 2], 0)[:, None]
+    np.testing.assert_array_equal(mirrored_bones(rest, bones, np.ones(bones.shape), 3), [0, 2, 1])
+
+
 def test_a_body_without_symmetry_has_none():
     rest, bones, weights = body()
     rest = rest + 0.5 * np.random.default_rng(1).normal(size=rest.shape)
