@@ -84,8 +84,8 @@ class JointHierarchy:
     def heirs(self) -> np.ndarray:
         """(P,) the child of each bone that continues it, −1 without one: the child with the most bones below it.
 
-        If it is not a root, a bone in the middle is only continued by one in the middle, and none by one of several
-        that have as many bones below them, such as the ears of a head.
+        A bone in the middle is only continued by one in the middle, a root also by one without a partner; and none but
+        a root by one of several that have as many bones below them, such as the ears of a head.
         """
         counts, middle = self.descendant_counts(), self.middle
         counts = counts + len(counts) * (middle & middle[self.parents])
@@ -93,7 +93,8 @@ class JointHierarchy:
         # The last of several children is the heaviest.
         for bone in np.argsort(counts, kind="stable"):
             parent = self.parents[bone]
-            if parent >= 0 and (middle[bone] or not middle[parent] or self.parents[parent] < 0):
+            alone = self.partners is None or self.partners[bone] < 0
+            if parent >= 0 and (middle[bone] or not middle[parent] or (alone and self.parents[parent] < 0)):
                 result[parent] = bone
         for parent in np.flatnonzero((result >= 0) & (self.parents >= 0)):
             if (counts[self.parents == parent] == counts[result[parent]]).sum() > 1:

@@ -7,16 +7,19 @@ import bpy
 import numpy as np
 import pytest
 from mathutils import Matrix, Vector
+from scipy.spatial.transform import Rotation
 
 from skinning_tools import command_line
 from skinning_tools.blender.rotation_limits import remove_limits
 from skinning_tools.core import joint_hierarchy
 from skinning_tools.core.decomposition import BONE_KINDS
 from skinning_tools.core.decomposition import jointed as jointed_solve
+from skinning_tools.core.geometry import transform_points
 from skinning_tools.core.solve_effort import POSABLE_SMOOTHNESS
 from tests.blender import another_process, moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of, turn_about_joint
 from tests.blender.partial_scenes import select
+from tests.core.skinned_shapes import about, chain_weights, cuboid
 
 pytestmark = pytest.mark.usefixtures("extension")
 
@@ -158,6 +161,42 @@ def test_rotation_only_keeps_its_setting_and_says_what_it_lost(arm, monkeypatch)
     bpy.ops.skinning.convert_again()
     again = max((other for other in bpy.data.objects if "_skinned" in other.name), key=lambda other: other.name)
     assert again["skinning_report"]["rotation_only"]
+
+
+@pytest.mark.parametrize("rotation_only", [False, True])
+def test_a_side_that_stands_still_gets_mirrored_bones(rotation_only):
+    """They are named and placed as on the other side, and plain as all others."""
+    moving_meshes.fresh_scene()
+    rest, triangles = cuboid()
+    rest = rest - [3.0, 0.0, 0.0]
+    _, weights = chain_weights(rest[:, 0], [1.5], reach=0.5)
+    source = moving_meshes.add_object("Arm", rest, triangles.tolist())
+    turns = Rotation.from_rotvec(0.6 * np.sin(np.outer(np.array(FRAMES) - FRAMES[0], [1, 2, 3]))).as_matrix()
+    ends = [transform_points(rest, about(turn, [1.5, 0, 0])) for turn in turns]
+    moving_meshes.key_each_frame(source, [weights[:, :1] * rest + weights[:, 1:] * end for end in ends], FRAMES[0])
+    given = {"bone_kind": "RIGID", "bone_count": 10, "joint_hierarchy": True, "rotation_only": rotation_only}
+    jointed, rig = convert(source, **given)
+    body, left, right = (rig.data.bones[name] for name in ("DEF-trunk", "DEF-limb_1.L", "DEF-limb_1.R"))
+    assert len(rig.data.bones) == 3
+    assert {left.parent, right.parent} == {body}
+    np.testing.assert_allclose(right.head_local, np.array(left.head_local) * [-1, 1, 1], atol=1e-5)
+    sizes = [
+        sum(group.weight for vertex in jointed.data.vertices for group in vertex.groups if group.group == index)
+        for index in (jointed.vertex_groups[bone.name].index for bone in (left, right))
+    ]
+    assert sizes[0] == pytest.approx(sizes[1], rel=1e-3)
+    assert jointed["skinning_report"]["notes"] == [
+        "1 bone of a side that stands still, with joints and weights of the other side: DEF-limb_1.R"
+    ]
+    before = scenes.played(jointed, FRAMES)
+    np.testing.assert_allclose(before, scenes.played(source, FRAMES), atol=1e-3)
+    select(jointed)
+    assert bpy.ops.skinning.solve_again() == {"FINISHED"}
+    again = [
+        sum(group.weight for vertex in jointed.data.vertices for group in vertex.groups if group.group == index)
+        for index in (jointed.vertex_groups[bone.name].index for bone in (left, right))
+    ]
+    assert again == pytest.approx(sizes, rel=1e-3)
 
 
 def test_a_joint_that_may_slip_has_locations(arm):
