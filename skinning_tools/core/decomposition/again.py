@@ -235,7 +235,7 @@ class _Alternation:
 
     def _weighted(self, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
         """bones and weights (N, K), of each part of the vertices for the bones that it may follow."""
-        given, settings = self._given, {"smoothness": self._smoothness, "edges": self._edges}
+        given = self._given
         parts = [
             replace(given, locked_bones=given.locked_bones | ~near, locked_vertices=given.locked_vertices | ~vertices)
             for vertices, near in self._parts
@@ -246,8 +246,8 @@ class _Alternation:
         for number, part in enumerate(parts):
             step = span(progress, number / len(parts), (number + 1) / len(parts))
             part = replace(part, bones=skin[0], weights=skin[1])
-            solved_for = self._animation, self._rest, self._transforms, self._max_influences, step
-            skin = solve_weights(*solved_for, given=part, **settings)
+            settings = self._animation, self._rest, self._transforms, self._max_influences, step
+            skin = solve_weights(*settings, smoothness=self._smoothness, given=part, edges=self._edges)
         return skin
 
     def _amounts(self, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:

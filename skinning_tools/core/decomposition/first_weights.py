@@ -48,8 +48,8 @@ def first_weights(
     of a near vertex that kept them, see ``_sources``. A vertex that this bone runs past, as after a merge, does not
     count as lost. A new bone takes the vertices that are nearer to it than to their own bone, if that is next to it in
     the skeleton, or if nothing is. Of bones that are not around it on the surface, a lost vertex keeps no weights.
-    locked (P,) bool: bones whose weights stay. lost_before (N,) bool: vertices that were lost in an earlier solve, and
-    stay so unless there are new bones.
+    locked (P,) bool: bones that keep their weights, and get no others if some bone is not locked. lost_before (N,)
+    bool: vertices that were lost in an earlier solve, and stay so unless there are new bones.
     """
     locked = np.zeros(len(ends), bool) if locked is None else locked
     sums, new = weights.sum(axis=1), np.bincount(bones[weights > 0], minlength=len(ends)) == 0
@@ -58,15 +58,15 @@ def first_weights(
     if lost_before is not None and not new.any() and (whole & ~lost_before).any():
         kept = whole & ~lost_before
     owners = strongest_bones(bones, weights)
-    # Of locked bones, a vertex gets no weights.
-    takers = kept & ~locked[owners] if (kept & ~locked[owners]).any() else kept
-    heirs = owners[_sources(rest, edges, takers, owners)] if takers.any() and not takers.all() else owners
-    heirs = np.where(kept, owners, heirs)
+    takers = kept & ~locked[owners]
+    takers = takers if takers.any() else kept
+    heirs = owners
+    if takers.any() and not kept.all():
+        heirs = np.where(kept, owners, owners[_sources(rest, edges, takers, owners)])
     bones = np.column_stack([bones, heirs])
     weights = np.where(whole[:, None], weights / np.where(whole, sums, 1.0)[:, None], weights)
     weights = np.column_stack([weights, np.where(whole, 0.0, 1.0 - weights.sum(axis=1))])
-    lost = ~kept
-    lost &= ~_give_to_bones_past(rest, bones, weights, ~whole, ends)
+    lost = ~kept & ~_give_to_bones_past(rest, bones, weights, ~whole, ends)
     own, axes = strongest_bones(bones, weights), ends[:, 1] - ends[:, 0]
     best, distances = own.copy(), segment_distances(rest, ends[own, 0], axes[own])
     for bone, beside in zip(np.flatnonzero(new), _beside(parents, new), strict=True):
@@ -79,9 +79,9 @@ def first_weights(
     lost &= ~taken
     around = tuple(_bones_around(rest, edges, lost, np.where(lost, heirs, best), locked))
     for vertices, near in around:
-        far = vertices[:, None] & ~(near | locked)[bones]
-        weights[vertices, -1] += np.where(far, weights, 0.0).sum(axis=1)[vertices]
-        weights[far] = 0.0
+        far = np.where(vertices[:, None] & ~(near | locked)[bones], weights, 0.0)
+        weights -= far
+        weights[:, -1] += far.sum(axis=1)
     return FirstWeights(bones, weights, new, lost, around)
 
 
@@ -89,7 +89,7 @@ def _bones_around(
     rest: np.ndarray, edges: np.ndarray, lost: np.ndarray, owners: np.ndarray, locked: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """``FirstWeights.around``, without ``locked`` bones. owners (N,): the strongest bones, of lost vertices their
-    heirs, which are what a part without border has around it."""
+    heirs: a part without border has no others."""
     edges = with_seams(rest, edges)
     both, inside = np.concatenate([edges, edges[:, ::-1]]), edges[lost[edges].all(axis=1)]
     links = sparse.csr_matrix((np.ones(len(inside)), inside.T), shape=(len(rest), len(rest)))
@@ -98,8 +98,7 @@ def _bones_around(
     border = both[lost[both[:, 0]] & ~lost[both[:, 1]]]
     near[parts[border[:, 0]], owners[border[:, 1]]] = True
     near &= ~locked
-    apart = lost & ~near.any(axis=1)[parts]
-    near[parts[apart], owners[apart]] = True
+    near[parts[lost], owners[lost]] = True
     sets, numbers = np.unique(near[parts[lost]], axis=0, return_inverse=True)
     for number, bones in enumerate(sets):
         vertices = lost.copy()
