@@ -9,9 +9,9 @@ from skinning_tools.blender.background import drain
 from skinning_tools.blender.control_points import read_positions
 from skinning_tools.blender.joint_records import undecided_joints
 from skinning_tools.blender.rotation_limits import limit_of
+from skinning_tools.blender.weight_tools import lost_vertices
 from skinning_tools.core.animation import unit_scale
 from skinning_tools.features.partial import again
-from skinning_tools.features.partial.skeleton import lost_vertices
 from tests.blender import moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of
 from tests.blender.partial_scenes import curves, select
@@ -290,6 +290,21 @@ def test_solve_again_removes_the_action_that_it_has_made_before(arm):
     solved()
     solved()
     assert names() == made - {"Mine_solved"}, "where the user has removed the one before, too"
+
+
+def test_vertices_no_longer_count_as_lost_once_they_are_bound(arm):
+    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True)
+    gone = tip_of(rig).name
+    edited(rig, lambda bones: bones.remove(bones[gone]))
+    drain(again.solve_again(bpy.context, jointed))
+    lost = np.flatnonzero(lost_vertices(jointed.data))
+    for group in jointed.vertex_groups:
+        group.remove(lost[:3].tolist())
+    select(jointed, rig)
+    bpy.ops.skinning.bind(method="RIGID")
+    np.testing.assert_array_equal(np.flatnonzero(lost_vertices(jointed.data)), lost[3:])
+    bpy.ops.skinning.bind(method="RIGID", replace=True)
+    assert lost_vertices(jointed.data) is None
 
 
 def test_solve_again_keeps_what_the_noise_of_a_capture_needs():

@@ -32,7 +32,7 @@ from ...blender.residual_keys import (
 from ...blender.rotation_limits import MARGIN, freed, limit_of, limit_rotations, remove_limits
 from ...blender.skin_reader import mesh_edges, rest_positions
 from ...blender.vertex_groups import read_weights, remove_groups
-from ...blender.weight_tools import forget_figures
+from ...blender.weight_tools import forget_figures, lost_vertices, note_lost_vertices
 from ...blender.wording import counted, listed
 from ...core import quaternions
 from ...core.errors import BadWeights
@@ -50,7 +50,7 @@ from .part_checks import all_locked
 from .parts import Parts, parts_of
 from .readings import plain_copy
 from .settings import AgainSettings
-from .skeleton import Skeleton, lost_vertices, note_lost_vertices
+from .skeleton import Skeleton
 from .steps import Reading, error_of, read_parts
 
 if TYPE_CHECKING:
