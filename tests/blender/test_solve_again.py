@@ -292,6 +292,39 @@ def test_solve_again_removes_the_action_that_it_has_made_before(arm):
     assert names() == made - {"Mine_solved"}, "where the user has removed the one before, too"
 
 
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("excluded", "EXCLUDED"),
+        ("only in another layer", "EXCLUDED"),
+        ("collection", "HIDDEN"),
+        ("none", "NOT_IN_SCENE"),
+    ],
+)
+def test_a_source_that_the_eye_alone_does_not_hide_is_refused(arm, how, told):
+    jointed = convert(arm, bone_kind="RIGID", joint_hierarchy=True)[0]
+    scene = bpy.context.scene
+    home = bpy.data.collections.new("Sources")
+    scene.collection.children.link(home)
+    for other in arm.users_collection:
+        other.objects.unlink(arm)
+    home.objects.link(arm)
+    arm.hide_set(True)
+    layer = bpy.context.view_layer.layer_collection.children[home.name]
+    if how == "only in another layer":
+        scene.view_layers.new("Second")
+    if how == "none":
+        scene.collection.children.unlink(home)
+    elif how == "collection":
+        layer.hide_viewport = True
+    else:
+        layer.exclude = True
+    select(jointed)
+    refused("solve_again", f'{told} object "Arm"')
+    if how == "collection":
+        assert arm.hide_get()
+
+
 def test_vertices_no_longer_count_as_lost_once_they_are_bound(arm):
     jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True)
     gone = tip_of(rig).name
