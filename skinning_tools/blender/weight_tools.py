@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ..core.errors import BadScene, BadSettings
+from .attributes import has_attribute, read_attribute, remove_attributes, write_attribute
 from .character import mesh_meant
 from .control_points import SKIN_TYPES, points_of
 from .preconditions import check_mode, check_own_mesh, check_vertex_group, check_visible, object_label
@@ -18,6 +19,8 @@ from .vertex_groups import read_weights
 COMPRESSION_PROPERTY = "skinning_compression"
 PARTITION_PROPERTY = "skinning_partition"
 POSE_TEST_PROPERTY = "skinning_pose_test"
+# Of a mesh: its vertices whose bone was deleted.
+_LOST = "skinning_lost"
 
 
 def weighted_mesh(context: bpy.types.Context, active: bpy.types.Object | None) -> bpy.types.Object:
@@ -102,6 +105,26 @@ def forget_figures(mesh_object: bpy.types.Object) -> None:
     for key in (COMPRESSION_PROPERTY, PARTITION_PROPERTY, POSE_TEST_PROPERTY):
         if key in mesh_object:
             del mesh_object[key]
+
+
+def lost_vertices(mesh: bpy.types.Mesh) -> np.ndarray | None:
+    """(N,) bool: the vertices of deleted bones, as noted by an earlier Solve Again; None if there are none."""
+    return read_attribute(mesh, _LOST) if has_attribute(mesh, _LOST, "BOOLEAN") else None
+
+
+def note_lost_vertices(mesh: bpy.types.Mesh, lost: np.ndarray) -> None:
+    """Note the vertices ``lost`` (N,) bool: pressed again, Solve Again still lets other bones keep their parts."""
+    remove_attributes(mesh, (_LOST,))
+    if lost.any():
+        write_attribute(mesh, _LOST, "BOOLEAN", lost)
+
+
+def forget_lost_vertices(mesh_object: bpy.types.Object, vertices: np.ndarray) -> None:
+    """Remove the ``vertices`` (n,) int from that note: they have weights of another origin."""
+    lost = lost_vertices(mesh_object.data) if mesh_object.type == "MESH" else None
+    if lost is not None:
+        lost[vertices] = False
+        note_lost_vertices(mesh_object.data, lost)
 
 
 def check_meshes(meshes: Iterable[bpy.types.Object], work: str) -> None:

@@ -9,9 +9,9 @@ from skinning_tools.blender.background import drain
 from skinning_tools.blender.control_points import read_positions
 from skinning_tools.blender.joint_records import undecided_joints
 from skinning_tools.blender.rotation_limits import limit_of
+from skinning_tools.blender.weight_tools import lost_vertices
 from skinning_tools.core.animation import unit_scale
 from skinning_tools.features.partial import again
-from skinning_tools.features.partial.skeleton import lost_vertices
 from tests.blender import moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of
 from tests.blender.partial_scenes import curves, select
@@ -250,7 +250,7 @@ def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
     arm.data.shape_keys.key_blocks[3].mute = True
     assert drain(again.solve_again(bpy.context, jointed)).record.e_rms_before < 0, "it moves otherwise now"
     names = jointed.name, rig.name
-    assert len([action for action in bpy.data.actions if action.use_fake_user]) > 2
+    assert [action.name for action in bpy.data.actions if action.use_fake_user] == ["Arm_skinning"]
     bpy.data.actions["Arm_skinning"].name = "Mine"
     bpy.ops.skinning.convert_again(replace=True)
     assert [action.name for action in bpy.data.actions if action.use_fake_user] == ["Mine"], "the user has renamed it"
@@ -263,6 +263,81 @@ def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
     bpy.ops.skinning.convert_again(replace=True)
     assert [action.name for action in bpy.data.actions if action.use_fake_user] == ["Mine"], "not what it has replaced"
     assert bpy.context.view_layer.objects.active.parent.animation_data.action.name == name
+
+
+def test_solve_again_removes_the_action_that_it_has_made_before(arm):
+    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True, residual_shapes=1)
+
+    def solved():
+        drain(again.solve_again(bpy.context, jointed))
+        return rig.animation_data.action
+
+    def names():
+        return {action.name for action in bpy.data.actions}
+
+    first, made = solved().name, names()
+    assert solved().name == first
+    assert names() == made
+    rig.animation_data.action.name = "Mine"
+    solved()
+    assert names() == made - {first} | {"Mine", "Mine_solved"}, "the user has renamed it"
+    track = rig.animation_data.nla_tracks.new()
+    track.mute, played = True, track.strips.new("Played", 1, rig.animation_data.action).action
+    assert solved() != played == bpy.data.actions["Mine_solved"], "a strip uses it"
+    rig.animation_data.nla_tracks.remove(track)
+    made = names()
+    bpy.data.actions.remove(played)
+    solved()
+    solved()
+    assert names() == made - {"Mine_solved"}, "where the user has removed the one before, too"
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("excluded", "EXCLUDED"),
+        ("only in another layer", "EXCLUDED"),
+        ("collection", "HIDDEN"),
+        ("none", "NOT_IN_SCENE"),
+    ],
+)
+def test_a_source_that_the_eye_alone_does_not_hide_is_refused(arm, how, told):
+    jointed = convert(arm, bone_kind="RIGID", joint_hierarchy=True)[0]
+    scene = bpy.context.scene
+    home = bpy.data.collections.new("Sources")
+    scene.collection.children.link(home)
+    for other in arm.users_collection:
+        other.objects.unlink(arm)
+    home.objects.link(arm)
+    arm.hide_set(True)
+    layer = bpy.context.view_layer.layer_collection.children[home.name]
+    if how == "only in another layer":
+        scene.view_layers.new("Second")
+    if how == "none":
+        scene.collection.children.unlink(home)
+    elif how == "collection":
+        layer.hide_viewport = True
+    else:
+        layer.exclude = True
+    select(jointed)
+    refused("solve_again", f'{told} object "Arm"')
+    if how == "collection":
+        assert arm.hide_get()
+
+
+def test_vertices_no_longer_count_as_lost_once_they_are_bound(arm):
+    jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True)
+    gone = tip_of(rig).name
+    edited(rig, lambda bones: bones.remove(bones[gone]))
+    drain(again.solve_again(bpy.context, jointed))
+    lost = np.flatnonzero(lost_vertices(jointed.data))
+    for group in jointed.vertex_groups:
+        group.remove(lost[:3].tolist())
+    select(jointed, rig)
+    bpy.ops.skinning.bind(method="RIGID")
+    np.testing.assert_array_equal(np.flatnonzero(lost_vertices(jointed.data)), lost[3:])
+    bpy.ops.skinning.bind(method="RIGID", replace=True)
+    assert lost_vertices(jointed.data) is None
 
 
 def test_solve_again_keeps_what_the_noise_of_a_capture_needs():

@@ -87,9 +87,8 @@ def solve_again(
     see for the errors raised.
     """
     check_animation(animation)
-    start = first_weights(rest, edges, stored.bones, stored.weights, skeleton.ends, skeleton.parents)
-    if lost is not None and not start.new.any() and not (start.lost | lost).all():
-        start = replace(start, lost=start.lost | lost)
+    skin, bones = (stored.bones, stored.weights), (skeleton.ends, skeleton.parents)
+    start = first_weights(rest, edges, *skin, *bones, locked=stored.locked_bones, lost_before=lost)
     solution = _Alternation(animation, rest, edges, stored, skeleton, start, (max_influences, smoothness))
     if skeleton.movable.any():
         solution.find_joints(span(progress, 0.0, _FINDING))
@@ -121,7 +120,8 @@ class _Alternation:
 
     Bones that followed lost vertices from the beginning would give up their own: a thigh would become the hips. So they
     first move as what they have kept tells, for which all weights are solved. Then they move for lost vertices, too,
-    and the weights of these alone are solved.
+    and the weights of these alone are solved. Lost vertices get weights of the bones around them on the surface only: a
+    foot whose bone is gone would follow the other one.
     """
 
     def __init__(
@@ -139,6 +139,7 @@ class _Alternation:
         self._given = replace(stored, bones=start.bones, weights=start.weights)
         self._joints, self._motion = skeleton.joints, skeleton.motion.copy()
         self._left_out = start.lost
+        self._parts = (~start.lost, np.ones(len(skeleton.parents), bool)), *start.around
         self._new_joints: NewJoints | None = None
         self._posable = self._posable_weights()
         amounts = self._amounts(start.bones, start.weights)
@@ -233,8 +234,21 @@ class _Alternation:
         return _PosableWeights(self._animation, self._rest, *given)
 
     def _weighted(self, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
-        given = self._animation, self._rest, self._transforms, self._max_influences, progress
-        return solve_weights(*given, smoothness=self._smoothness, given=self._given, edges=self._edges)
+        """bones and weights (N, K), of each part of the vertices for the bones that it may follow."""
+        given = self._given
+        parts = [
+            replace(given, locked_bones=given.locked_bones | ~near, locked_vertices=given.locked_vertices | ~vertices)
+            for vertices, near in self._parts
+        ]
+        # Where nothing is free, the solve tells so.
+        parts = [part for part in parts if part.free.any()] or [given]
+        skin = given.bones, given.weights
+        for number, part in enumerate(parts):
+            step = span(progress, number / len(parts), (number + 1) / len(parts))
+            part = replace(part, bones=skin[0], weights=skin[1])
+            settings = self._animation, self._rest, self._transforms, self._max_influences, step
+            skin = solve_weights(*settings, smoothness=self._smoothness, given=part, edges=self._edges)
+        return skin
 
     def _amounts(self, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """(Q,) how many vertices each bone moves, by their weights."""

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Weights to start from where a skeleton's user has added and deleted bones."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
 
 from ..seams import with_seams
@@ -19,16 +20,26 @@ _LEAST_LEFT = 0.5
 @dataclass(frozen=True, eq=False)
 class FirstWeights:
     """Weights to start from: bones and weights (N, K) whose rows sum to 1. new (P,) bool: bones that had none before;
-    lost (N,) bool: vertices whose bones are gone, and that follow a neighbor's for the time being."""
+    lost (N,) bool: vertices whose bones are gone, and that follow a neighbor's for the time being. around: which of
+    these (N,) bool have the same bones around them on the surface, and these bones (P,) bool."""
 
     bones: np.ndarray
     weights: np.ndarray
     new: np.ndarray
     lost: np.ndarray
+    around: tuple[tuple[np.ndarray, np.ndarray], ...]
 
 
 def first_weights(
-    rest: np.ndarray, edges: np.ndarray, bones: np.ndarray, weights: np.ndarray, ends: np.ndarray, parents: np.ndarray
+    rest: np.ndarray,
+    edges: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    ends: np.ndarray,
+    parents: np.ndarray,
+    *,
+    locked: np.ndarray | None = None,
+    lost_before: np.ndarray | None = None,
 ) -> FirstWeights:
     """Weights to start from where bones were added and removed.
 
@@ -36,11 +47,26 @@ def first_weights(
     ends (P, 2, 3): heads and tails; parents (P,) int. What a vertex has lost of its weights goes to the strongest bone
     of a near vertex that kept them, see ``_sources``. A vertex that this bone runs past, as after a merge, does not
     count as lost. A new bone takes the vertices that are nearer to it than to their own bone, if that is next to it in
-    the skeleton, or if nothing is.
+    the skeleton, or if nothing is. Of bones that are not around it on the surface, a lost vertex keeps no weights.
+    locked (P,) bool: bones that keep their weights, and get no others if some bone is not locked. lost_before (N,)
+    bool: vertices that were lost in an earlier solve, and stay so unless there are new bones.
     """
-    new = np.bincount(bones[weights > 0], minlength=len(ends)) == 0
-    bones, weights, lost = _handed_on(rest, edges, bones, weights)
-    lost &= ~_give_to_bones_past(rest, bones, weights, lost, ends)
+    locked = np.zeros(len(ends), bool) if locked is None else locked
+    sums, new = weights.sum(axis=1), np.bincount(bones[weights > 0], minlength=len(ends)) == 0
+    whole = sums > _LEAST_LEFT
+    kept = whole = whole if whole.any() else sums > 0
+    if lost_before is not None and not new.any() and (whole & ~lost_before).any():
+        kept = whole & ~lost_before
+    owners = strongest_bones(bones, weights)
+    takers = kept & ~locked[owners]
+    takers = takers if takers.any() else kept
+    heirs = owners
+    if takers.any() and not kept.all():
+        heirs = np.where(kept, owners, owners[_sources(rest, edges, takers, owners)])
+    bones = np.column_stack([bones, heirs])
+    weights = np.where(whole[:, None], weights / np.where(whole, sums, 1.0)[:, None], weights)
+    weights = np.column_stack([weights, np.where(whole, 0.0, 1.0 - weights.sum(axis=1))])
+    lost = ~kept & ~_give_to_bones_past(rest, bones, weights, ~whole, ends)
     own, axes = strongest_bones(bones, weights), ends[:, 1] - ends[:, 0]
     best, distances = own.copy(), segment_distances(rest, ends[own, 0], axes[own])
     for bone, beside in zip(np.flatnonzero(new), _beside(parents, new), strict=True):
@@ -50,22 +76,34 @@ def first_weights(
     taken = best != own
     bones[taken], weights[taken] = best[taken, None], 0.0
     weights[taken, 0] = 1.0
-    return FirstWeights(bones, weights, new, lost & ~taken)
+    lost &= ~taken
+    around = tuple(_bones_around(rest, edges, lost, np.where(lost, heirs, best), locked))
+    for vertices, near in around:
+        far = np.where(vertices[:, None] & ~(near | locked)[bones], weights, 0.0)
+        weights -= far
+        weights[:, -1] += far.sum(axis=1)
+    return FirstWeights(bones, weights, new, lost, around)
 
 
-def _handed_on(
-    rest: np.ndarray, edges: np.ndarray, bones: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows (N, K + 1) that sum to 1, with one bone for what vertices have lost, and which have lost most (N,) bool."""
-    sums = weights.sum(axis=1)
-    kept = sums > _LEAST_LEFT
-    kept = kept if kept.any() else sums > 0
-    heirs = owners = strongest_bones(bones, weights)
-    if kept.any() and not kept.all():
-        heirs = owners[_sources(rest, edges, kept, owners)]
-    weights = np.where(kept[:, None], weights / np.where(kept, sums, 1.0)[:, None], weights)
-    missing = np.where(kept, 0.0, 1.0 - weights.sum(axis=1))
-    return np.column_stack([bones, heirs]), np.column_stack([weights, missing]), ~kept
+def _bones_around(
+    rest: np.ndarray, edges: np.ndarray, lost: np.ndarray, owners: np.ndarray, locked: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """``FirstWeights.around``, without ``locked`` bones. owners (N,): the strongest bones, of lost vertices their
+    heirs: a part without border has no others."""
+    edges = with_seams(rest, edges)
+    both, inside = np.concatenate([edges, edges[:, ::-1]]), edges[lost[edges].all(axis=1)]
+    links = sparse.csr_matrix((np.ones(len(inside)), inside.T), shape=(len(rest), len(rest)))
+    count, parts = connected_components(links, directed=False)
+    near = np.zeros((count, len(locked)), bool)
+    border = both[lost[both[:, 0]] & ~lost[both[:, 1]]]
+    near[parts[border[:, 0]], owners[border[:, 1]]] = True
+    near &= ~locked
+    near[parts[lost], owners[lost]] = True
+    sets, numbers = np.unique(near[parts[lost]], axis=0, return_inverse=True)
+    for number, bones in enumerate(sets):
+        vertices = lost.copy()
+        vertices[lost] = numbers.reshape(-1) == number
+        yield vertices, bones
 
 
 def _give_to_bones_past(

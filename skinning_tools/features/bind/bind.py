@@ -19,6 +19,7 @@ from ...blender.preconditions import check_type, check_unchanged, object_label
 from ...blender.put_back import put_back_on_failure
 from ...blender.records import read_record, write_record
 from ...blender.skinnable import attach, check_armature, check_mesh, check_skinnable, place_hidden
+from ...blender.weight_tools import forget_lost_vertices
 from ...blender.wording import counted
 from ...core.errors import BadScene
 from ...core.progress import Progress, checkpoint, span
@@ -173,7 +174,10 @@ def bind(context: bpy.types.Context, targets: Targets, settings: BindSettings) -
         if len(each.stuck):
             raise collapsed(mesh_object, each.stuck)
     with put_back_on_failure(context, [mesh.object for mesh in (*meshes, *complete)]):
-        return _stored(context, targets, settings, begin, tasks, complete, found, posed, seen)
+        bound = _stored(context, targets, settings, begin, tasks, complete, found, posed, seen)
+    for mesh in meshes:
+        forget_lost_vertices(mesh.object, np.flatnonzero(mesh.fresh))
+    return bound
 
 
 def _stored(

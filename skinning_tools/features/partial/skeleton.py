@@ -7,25 +7,9 @@ import bpy
 import numpy as np
 
 from ...blender.armatures import check_armature
-from ...blender.attributes import has_attribute, read_attribute, remove_attributes, write_attribute
 from ...blender.bodies import named_parents
 from ...blender.joint_records import abandoned_joints, has_note, undecided_joints
 from ...blender.wording import counted, listed, vertices_text
-
-# Of a mesh: its vertices whose bone was deleted.
-_LOST = "skinning_lost"
-
-
-def lost_vertices(mesh: bpy.types.Mesh) -> np.ndarray | None:
-    """(N,) bool: the vertices of deleted bones, as noted by an earlier Solve Again; None if there are none."""
-    return read_attribute(mesh, _LOST) if has_attribute(mesh, _LOST, "BOOLEAN") else None
-
-
-def note_lost_vertices(mesh: bpy.types.Mesh, lost: np.ndarray) -> None:
-    """Note the vertices ``lost`` (N,) bool: pressed again, Solve Again still lets other bones keep their parts."""
-    remove_attributes(mesh, (_LOST,))
-    if lost.any():
-        write_attribute(mesh, _LOST, "BOOLEAN", lost)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from ...blender.figures import Figure, Result
 from ...blender.preconditions import check_mode, check_own_mesh, check_type, check_unchanged, object_label
 from ...blender.records import read_record, write_record
 from ...blender.skinnable import attach
-from ...blender.weight_tools import edit_vertices, forget_figures
+from ...blender.weight_tools import edit_vertices, forget_figures, forget_lost_vertices
 from ...blender.wording import counted, vertices_text
 from ...core.errors import BadScene
 from ...core.progress import Progress, span
@@ -169,6 +169,7 @@ def _write(task: Task, found: Rows) -> None:
     before = replace(task.before, totals=sums)
     write_bone_weights(task.object, before, found.bones, found.weights, found.rows, keep_totals=True)
     forget_figures(task.object)
+    forget_lost_vertices(task.object, found.rows)
     task.object.data.update()
 
 

@@ -112,6 +112,38 @@ def test_what_lies_on_a_body_does_not_take_it_over_when_the_bone_of_that_is_gone
     np.testing.assert_array_equal(owners[kept], bones[kept, 0])
 
 
+@pytest.mark.parametrize("locked", [False, True])
+@pytest.mark.parametrize("noted", [False, True])
+def test_vertices_of_a_removed_bone_do_not_follow_one_elsewhere_that_moves_alike(locked, noted):
+    """A bar without the bone of one end: the other end moves like it, and the middle two do not.
+
+    ``locked``: the bone around the lost end; the next one on the surface takes it then. ``noted``: in an earlier solve,
+    the other end had it.
+    """
+    rest, triangles = skinned_shapes.cuboid()
+    owners = np.digitize(rest[:, 0], [1.5, 3.0, 4.5]) - 1
+    lost, heads = owners < 0, np.array([[1.5, 0, 0], [3.0, 0, 0], [4.5, 0, 0]])
+    bones = np.where(lost, 2 if noted else 0, owners)[:, None]
+    weights = np.where(lost & (not noted), 0.0, 1.0)[:, None]
+    if not noted:
+        bones, weights = np.column_stack([bones, np.full(len(rest), 2)]), np.column_stack([weights, 0.3 * lost])
+    motion = np.tile(np.eye(3, 4), (6, 3, 1, 1))
+    for frame, angle in enumerate(np.linspace(0, 0.6, 6)):
+        motion[frame, 1] = skinned_shapes.about(Rotation.from_rotvec([angle, 0, 0]).as_matrix(), heads[1])
+        motion[frame, 2, :, 3] = [0, 0, angle]
+    shown = np.where(lost, 2, owners)[:, None]
+    frames = np.array([skin_frame(rest, shown, np.ones(shown.shape), each) for each in motion])
+    stored = Given(bones, weights, np.array([locked, False, False]), np.zeros(len(rest), bool))
+    animation, skeleton = Animation(frames.astype(np.float32), triangles), edited(heads, motion, PARENTS)
+    found = solve_again(
+        animation, rest, triangles[:, [0, 1]], stored, skeleton, 2, lost=lost if noted else None, smoothness=0.1
+    )
+    np.testing.assert_array_equal(found.lost, lost)
+    taken = np.where(found.bones == int(locked), found.weights, 0.0).sum(axis=1)
+    np.testing.assert_allclose(taken[lost], 1.0)
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
+
+
 @pytest.mark.parametrize("locks", [False, True])
 def test_solving_again_and_again_never_raises_the_error(locks):
     """``locks``: of every third vertex, which has more influences than the others may have."""
