@@ -9,6 +9,8 @@ from ..animation import Animation, check_animation
 from ..binding.influence_rows import padded_influences, tidy_influences
 from ..deform.influences import weight_matrix
 from ..dense import one_blas_thread
+from ..geometry import diagonal
+from ..joint_hierarchy import moments
 from ..progress import Progress, ignore, span
 from .bone_model import BoneModel, homogeneous
 from .first_weights import FirstWeights, first_weights
@@ -27,6 +29,9 @@ _ROUNDS = 3
 _AS_SMOOTH = 1.1
 # The share of the time that finding joints takes.
 _FINDING = 0.15
+# Of the rest pose's diagonal: bones that take their vertices no farther from where their parents would (root mean
+# square) stand still.
+_STILL = 1e-3
 # A bone that an earlier solve has left with less than this share of the mean part gets no more than this multiple of
 # what it had: a pouch that moves like the body whose bone was deleted would take that over.
 _SMALL, _MOST_GROWTH = 1 / 8, 2.0
@@ -97,6 +102,8 @@ def solve_again(
         part = span(progress, number / (_ROUNDS + 1), (number + 1) / (_ROUNDS + 1))
         solution.solve_motion(span(part, 0.0, 0.4))
         solution.move_joints()
+        if not number:
+            solution.hold_still_bones()
         solution.end_round()
         solution.solve_weights(span(part, 0.4, 1.0))
     solution.solve_motion(span(progress, _ROUNDS / (_ROUNDS + 1), 1.0))
@@ -199,6 +206,21 @@ class _Alternation:
             self._joints = self._new_joints.moved(self._moving, self._motion)
             self.solve_motion(ignore)
 
+    def hold_still_bones(self) -> None:
+        """Lock the weights of known bones that move as their parents: the motion does not tell them apart, so that any
+        weights would do."""
+        parents, size = self._skeleton.parents, diagonal(self._rest) or 1.0
+        apart = self._transforms - self._transforms[:, parents]
+        spreads = moments(self._rest, self._given.bones, self._given.weights, len(parents))
+        moved = np.sqrt(np.einsum("fpij,pjk,fpik->p", apart, spreads, apart) / len(apart))
+        self._lock((parents >= 0) & ~self._start.new & (moved < _STILL * size))
+
+    def _lock(self, bones: np.ndarray) -> None:
+        """Keep the weights of ``bones`` (Q,) bool from here on."""
+        if bones.any():
+            self._given = replace(self._given, locked_bones=self._given.locked_bones | bones)
+            self._posable = self._posable_weights()
+
     def solve_motion(self, progress: Progress) -> None:
         fixed = self._skeleton.fixed
         solved = solve_transforms(
@@ -219,8 +241,7 @@ class _Alternation:
         grown = self._amounts(*skin) > self._most
         if grown.any():
             self._kept_small |= grown
-            self._given = replace(self._given, locked_bones=self._given.locked_bones | grown)
-            self._posable = self._posable_weights()
+            self._lock(grown)
             skin = self._weighted(progress)
         former = self._given.bones, self._given.weights
         bones, weights = self._posable.limited(self._transforms, self._heads, skin, former)
