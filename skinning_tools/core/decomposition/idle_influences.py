@@ -6,6 +6,7 @@ poses beyond the animation the vertex follows them.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ..strongest import strongest_first
 from .bone_model import BoneModel
 from .near_weights import PoseLimits, squared_error
 from .reduction import Rows
-from .rest_pose import OwnBones
+from .rest_pose import OwnBones, fit_rest_positions, squared_errors
 from .sweeps import vertex_blocks
 from .vertex_step import VertexState
 from .weights import fit_convex
@@ -24,10 +25,11 @@ LOSS = 0.01
 # Larger weights stay: over a surface, a step of this size does not show. When an influence goes, the others share its
 # weight, and are fitted again by no more than this.
 SMALL = 0.01
+STEP = 0.01
 
 
 def without_idle_influences(
-    model: BoneModel, state: VertexState, source: Rows, limits: PoseLimits, progress: Progress = ignore
+    model: BoneModel, state: VertexState, source: Rows, limits: PoseLimits, optimize: bool, progress: Progress = ignore
 ) -> VertexState:
     """``state`` with fewer influences, each vertex's strongest first as before; the same object where none is idle.
 
@@ -38,7 +40,7 @@ def without_idle_influences(
     count, influences = state.weights.shape
     costs, blocks = np.zeros((count, influences - 1)), vertex_blocks(count)
     for part in blocks:
-        for step, (cost, _) in enumerate(_fewer(model, state.of(part), source.rows(part))):
+        for step, (cost, _) in enumerate(_fewer(model, state.of(part), source.rows(part), limits, optimize)):
             costs[part, step] = cost
         checkpoint(progress, part.stop / count, "Weights")
     costs[np.cumsum(costs, axis=1) > limits.unseen] = np.inf
@@ -52,33 +54,51 @@ def without_idle_influences(
     result = state.copy()
     for part in blocks:
         few = state.of(part)
-        for step, (_, weights) in enumerate(_fewer(model, few, source.rows(part))):
-            now = lost[part, step]
-            result.weights[part][now] = weights[now]
+        for step, (_, left) in enumerate(_fewer(model, few, source.rows(part), limits, optimize)):
+            now = np.flatnonzero(lost[part, step])
+            result.put(part.start + now, left.of(now))
     result.bones, result.weights = strongest_first(result.bones, result.weights)
-    beyond = limits.broken(result) & ~limits.broken(state)
-    result.put(beyond, state.of(beyond))
     return result if (result.weights > 0).sum() < (state.weights > 0).sum() else state
 
 
-def _fewer(model: BoneModel, state: VertexState, data: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Weights (n, K) without the last influence, then without the last two, and so on; before them what each step adds
+def _fewer(
+    model: BoneModel, state: VertexState, data: np.ndarray, limits: PoseLimits, optimize: bool
+) -> Iterator[tuple[np.ndarray, VertexState]]:
+    """Vertices (n,) without the last influence, then without the last two, and so on; before them what each step adds
     to the squared errors (n,): infinitely much where the influence is not small."""
-    gram, products = OwnBones(model, model.data_products(data), state.bones).fit(state.points)
-    weights = state.weights.T.copy()
-    before = _errors(gram, products, weights)
-    for last in range(len(weights) - 1, 0, -1):
-        small = np.flatnonzero((weights[last] > 0) & (weights[last] <= SMALL))
-        shared = weights[:last, small] / weights[:last, small].sum(axis=0)
-        fitted, _ = fit_convex(gram[:last, :last, small], products[:last, small])
-        change = fitted / fitted.sum(axis=0) - shared
-        length = np.abs(change).max(axis=0)
-        weights[:last, small] = shared + np.minimum(1.0, SMALL / np.where(length > 0, length, 1.0)) * change
-        weights[last, small] = 0.0
-        after = _errors(gram, products, weights)
-        yield np.where(weights[last] > 0, np.inf, after - before), weights.T
-        before = after
+    state, products = state.copy(), model.data_products(data)
+    for last in range(state.weights.shape[1] - 1, 0, -1):
+        weights, cost = state.weights[:, last], np.zeros(len(data))
+        cost[weights > SMALL] = np.inf
+        small = np.flatnonzero((weights > 0) & (weights <= SMALL))
+        now = state.of(small)
+        own = OwnBones(model, products[small], now.bones)
+        left = _without(own, now, last, limits, optimize)
+        cost[small] = _errors(own, left) - _errors(own, now)
+        state.put(small, left)
+        yield cost, state
 
 
-def _errors(gram: np.ndarray, products: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return np.einsum("in,ijn,jn->n", weights, gram, weights) - 2.0 * np.einsum("in,in->n", weights, products)
+def _without(own: OwnBones, now: VertexState, last: int, limits: PoseLimits, optimize: bool) -> VertexState:
+    """The vertices (n,) without the influence ``last``, what is left fitted again."""
+    base = now.copy()
+    # With what the strongest bone takes over, no limit breaks.
+    base.weights[np.arange(len(base.weights)), base.weights.argmax(axis=1)] += base.weights[:, last]
+    base.weights[:, last] = 0.0
+    gram, products = own.fit(base.points)
+    fitted, _ = fit_convex(gram[:last, :last], products[:last])
+    change = np.zeros(base.weights.shape)
+    change[:, :last] = (fitted / fitted.sum(axis=0)).T - base.weights[:, :last]
+    length = np.abs(change).max(axis=1, keepdims=True)
+    change *= np.minimum(1.0, STEP / np.where(length > 0, length, 1.0))
+    left = replace(base, weights=base.weights + change)
+    if optimize:
+        left.points = fit_rest_positions(*own.system(left.weights), left.points)
+    left.weights = limits.capped(left)
+    beyond = limits.broken(now)
+    left.put(beyond, base.of(beyond))
+    return left
+
+
+def _errors(own: OwnBones, state: VertexState) -> np.ndarray:
+    return squared_errors(*own.system(state.weights), state.points)

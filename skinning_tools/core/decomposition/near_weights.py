@@ -63,15 +63,19 @@ class PoseLimits:
         moved[self._may[strongest_bones(state.bones, state.weights)]] = 0.0
         return moved
 
-    def _capped(self, state: VertexState) -> VertexState:
-        """``state`` with weights as large as the limits allow; the strongest bone gets the rest."""
+    def capped(self, state: VertexState) -> np.ndarray:
+        """(N, K) weights as large as the limits allow; the strongest bone gets the rest."""
         excess = np.maximum(self._excess(state), 1.0)
         # The least share that any bone above leaves.
         shares = np.array([1.0 / excess[:, above].max(axis=1) for above in self._below.T]).T
         weights = state.weights * np.take_along_axis(shares, state.bones, axis=1)
         rows, strongest = np.arange(len(weights)), np.argmax(state.weights, axis=1)
         weights[rows, strongest] += 1.0 - weights.sum(axis=1)
-        bones, weights = strongest_first(state.bones, weights)
+        return weights
+
+    def _within(self, state: VertexState) -> VertexState:
+        """``state`` with its weights ``capped``."""
+        bones, weights = strongest_first(state.bones, self.capped(state))
         return VertexState(state.points.copy(), bones, weights, state.importance)
 
     def keep(
@@ -95,7 +99,7 @@ class PoseLimits:
         """
         wrong = np.flatnonzero(self.broken(state))
         now, before = state.of(wrong), source.rows(wrong)
-        best, present = self._capped(now), vertex_errors(model, now, before)
+        best, present = self._within(now), vertex_errors(model, now, before)
         least = vertex_errors(model, best, before)
 
         def take(places: np.ndarray, fitted: VertexState, data: np.ndarray) -> None:
@@ -108,9 +112,9 @@ class PoseLimits:
             places = np.flatnonzero((now.bones == hub).any(axis=1))
             data, near = before[places], np.flatnonzero(self._near[hub])
             fitted = _fitted(model, now.of(places), data, near, optimize_rest_pose)
-            take(places, self._capped(fitted), data)
+            take(places, self._within(fitted), data)
         if former is not None:
-            take(np.arange(len(wrong)), self._capped(former.of(wrong)), before)
+            take(np.arange(len(wrong)), self._within(former.of(wrong)), before)
         chosen = np.arange(len(wrong))
         if not at_any_cost:
             errors = all_errors(model, state, source)
