@@ -22,25 +22,30 @@ from .weights import fit_convex
 
 # The share by which the squared error may grow, so that E_RMS grows by half a percent at most.
 LOSS = 0.01
-# Larger weights stay: over a surface, a step of this size does not show. When an influence goes, the others share its
-# weight, and are fitted again by no more than this.
+# Larger weights stay: over a surface, a step of this size does not show. When an influence goes, the strongest one takes
+# its weight, and then all that are left are fitted again, each by no more than this.
 SMALL = 0.01
-STEP = 0.01
 
 
 def without_idle_influences(
-    model: BoneModel, state: VertexState, source: Rows, limits: PoseLimits, optimize: bool, progress: Progress = ignore
+    model: BoneModel,
+    state: VertexState,
+    source: Rows,
+    limits: PoseLimits,
+    *,
+    optimize_rest_pose: bool,
+    progress: Progress = ignore,
 ) -> VertexState:
-    """``state`` with fewer influences, each vertex's strongest first as before; the same object where none is idle.
+    """``state``, each vertex's strongest influence first, with fewer of them; the same object where none is idle.
 
     A vertex loses its weakest influences, one after the other. Over all vertices those go first that cost least, until
     the squared error has grown by LOSS; at no vertex does it grow by more than is unseen. Vertices within ``limits``
-    stay there. Raises Cancelled.
+    stay there. optimize_rest_pose: whether rest positions are fitted again, too. Raises Cancelled.
     """
     count, influences = state.weights.shape
     costs, blocks = np.zeros((count, influences - 1)), vertex_blocks(count)
     for part in blocks:
-        for step, (cost, _) in enumerate(_fewer(model, state.of(part), source.rows(part), limits, optimize)):
+        for step, (cost, _) in enumerate(_fewer(model, state.of(part), source.rows(part), limits, optimize_rest_pose)):
             costs[part, step] = cost
         checkpoint(progress, part.stop / count, "Weights")
     costs[np.cumsum(costs, axis=1) > limits.unseen] = np.inf
@@ -54,7 +59,7 @@ def without_idle_influences(
     result = state.copy()
     for part in blocks:
         few = state.of(part)
-        for step, (_, left) in enumerate(_fewer(model, few, source.rows(part), limits, optimize)):
+        for step, (_, left) in enumerate(_fewer(model, few, source.rows(part), limits, optimize_rest_pose)):
             now = np.flatnonzero(lost[part, step])
             result.put(part.start + now, left.of(now))
     result.bones, result.weights = strongest_first(result.bones, result.weights)
@@ -62,7 +67,7 @@ def without_idle_influences(
 
 
 def _fewer(
-    model: BoneModel, state: VertexState, data: np.ndarray, limits: PoseLimits, optimize: bool
+    model: BoneModel, state: VertexState, data: np.ndarray, limits: PoseLimits, optimize_rest_pose: bool
 ) -> Iterator[tuple[np.ndarray, VertexState]]:
     """Vertices (n,) without the last influence, then without the last two, and so on; before them what each step adds
     to the squared errors (n,): infinitely much where the influence is not small."""
@@ -73,13 +78,13 @@ def _fewer(
         small = np.flatnonzero((weights > 0) & (weights <= SMALL))
         now = state.of(small)
         own = OwnBones(model, products[small], now.bones)
-        left = _without(own, now, last, limits, optimize)
+        left = _without(own, now, last, limits, optimize_rest_pose)
         cost[small] = _errors(own, left) - _errors(own, now)
         state.put(small, left)
         yield cost, state
 
 
-def _without(own: OwnBones, now: VertexState, last: int, limits: PoseLimits, optimize: bool) -> VertexState:
+def _without(own: OwnBones, now: VertexState, last: int, limits: PoseLimits, optimize_rest_pose: bool) -> VertexState:
     """The vertices (n,) without the influence ``last``, what is left fitted again."""
     base = now.copy()
     # With what the strongest bone takes over, no limit breaks.
@@ -90,9 +95,9 @@ def _without(own: OwnBones, now: VertexState, last: int, limits: PoseLimits, opt
     change = np.zeros(base.weights.shape)
     change[:, :last] = (fitted / fitted.sum(axis=0)).T - base.weights[:, :last]
     length = np.abs(change).max(axis=1, keepdims=True)
-    change *= np.minimum(1.0, STEP / np.where(length > 0, length, 1.0))
+    change *= np.minimum(1.0, SMALL / np.where(length > 0, length, 1.0))
     left = replace(base, weights=base.weights + change)
-    if optimize:
+    if optimize_rest_pose:
         left.points = fit_rest_positions(*own.system(left.weights), left.points)
     left.weights = limits.capped(left)
     beyond = limits.broken(now)

@@ -71,8 +71,9 @@ def solve_jointed(
     what hangs from it, and not only slightly, becomes a root, such as one of vertices without weights, which stand
     still at one place. On a symmetric body, joints mirror each other in the end. Weights stay within
     near_weights.PoseLimits. Bones that are no vertex's strongest, and carry no such bone, are left out where others do
-    as well, and so are idle influences in the end. settings: of the iterations, the rest pose, smoothness and residual shapes. slip: how far, as a share of
-    the rest pose's diagonal, a bone may leave its joint in the end; with more than 0, the joints are not held.
+    as well, and so are idle influences. settings: of the iterations, the rest pose, smoothness and residual shapes.
+    slip: how far, as a share of the rest pose's diagonal, a bone may leave its joint in the end; with more than 0, the
+    joints are not held.
     importance (N,): as for ``decompose``. All frames count alike, and so do large and small errors, whatever the
     emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
     """
@@ -104,6 +105,9 @@ def solve_jointed(
     if slip:
         solve.slide(slip, span(progress, 0.8, 0.85))
     solve.leave_idle_influences_out(span(progress, 0.85, 0.88))
+    if slip:
+        # The rest pose has moved once more.
+        solve.slip(slip)
     skeleton = solve.skeleton
     result = finished(animation, matrix, free, solve.state, solve.motion, settings, span(progress, 0.88, 1.0))
     joints = matrix.points_to_object_space(skeleton.heads)
@@ -227,8 +231,12 @@ class _JointedSolve:
         for number in range(_SLIPPING_ROUNDS + 1):
             if number:
                 self._fit_limited(span(progress, (number - 1) / _SLIPPING_ROUNDS, number / _SLIPPING_ROUNDS))
-            most = share * diagonal(self.state.points[:, :3])
-            self.motion = self.skeleton.slid(self._equations(), self.motion, most)
+            self.slip(share)
+
+    def slip(self, share: float) -> None:
+        """Better motion, where bones may leave their joints by up to a share of the present rest pose's diagonal."""
+        most = share * diagonal(self.state.points[:, :3])
+        self.motion = self.skeleton.slid(self._equations(), self.motion, most)
 
     def fit_vertices(self, progress: Progress) -> None:
         """Better vertices for the present motion, in a sweep without limits."""
@@ -243,7 +251,8 @@ class _JointedSolve:
 
     def leave_idle_influences_out(self, progress: Progress) -> None:
         """See the module ``idle_influences``."""
-        self.state = without_idle_influences(self._model(), self.state, self.kind.source, self._limits(), progress)
+        given, optimize = (self._model(), self.state, self.kind.source, self._limits()), self._optimize
+        self.state = without_idle_influences(*given, optimize_rest_pose=optimize, progress=progress)
 
     def _fit_limited(self, progress: Progress) -> None:
         former = self.state.copy()

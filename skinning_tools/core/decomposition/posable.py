@@ -40,7 +40,7 @@ def solve_posable(
 ) -> tuple[Decomposition, JointHierarchy]:
     """``free`` with weights that hold when the bones are posed in ``hierarchy``; see near_weights.PoseLimits.
 
-    The tree and its joints stay, and so do motion and rest pose where no vertex breaks the limits. Where that saves
+    The tree and its joints stay, and so does the motion where no vertex breaks the limits. Where that saves
     some of the error, all vertices are fitted again within the limits, and as smooth as ``settings`` has them. Idle
     influences are left out (see there). The arguments and what is raised are those of ``jointed.solve_jointed``.
     """
@@ -57,7 +57,8 @@ def solve_posable(
         solve.move(1)
         solve.fit_again(animation.triangles, settings.smoothness, span(progress, 0.3, 0.8))
         state, motion = solve.state, solve.motion
-    fewer = without_idle_influences(BoneModel(to_rows(motion)), state, matrix, limits, span(progress, 0.8, 0.85))
+    given, part = (BoneModel(to_rows(motion)), state, matrix, limits), span(progress, 0.8, 0.85)
+    fewer = without_idle_influences(*given, optimize_rest_pose=settings.optimize_rest_pose, progress=part)
     if within and fewer is state:
         return free, hierarchy
     result = finished(animation, matrix, free, fewer, motion, settings, span(progress, 0.85, 1.0))
