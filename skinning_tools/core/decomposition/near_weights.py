@@ -25,12 +25,12 @@ _TURN, _MOST = np.radians(45.0), 0.019 * 2.0
 # Weights for posing may raise the squared error by this share of it, for 1.2 times the error.
 _DEARER = 1.2**2 - 1.0
 # Nobody sees what moves a vertex by this root mean square, of the unit ball.
-_UNSEEN = 2e-4
+UNSEEN = 2e-4
 
 
 def unseen_error(frame_count: int) -> float:
     """The squared error of a vertex that nobody sees, in solver units."""
-    return _UNSEEN**2 * 3 * frame_count
+    return UNSEEN**2 * 3 * frame_count
 
 
 class PoseLimits:
