@@ -22,7 +22,7 @@ from .weights import fit_convex
 
 # The share by which the squared error may grow, so that E_RMS grows by half a percent at most.
 LOSS = 0.01
-# Larger weights stay: over a surface, a step of this size does not show. When an influence goes, the strongest one takes
+# Larger weights stay: over a surface, a step of this size does not show. When an influence goes, the strongest one gets
 # its weight, and then all that are left are fitted again, each by no more than this.
 SMALL = 0.01
 

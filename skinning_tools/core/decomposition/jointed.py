@@ -73,9 +73,8 @@ def solve_jointed(
     near_weights.PoseLimits. Bones that are no vertex's strongest, and carry no such bone, are left out where others do
     as well, and so are idle influences. settings: of the iterations, the rest pose, smoothness and residual shapes.
     slip: how far, as a share of the rest pose's diagonal, a bone may leave its joint in the end; with more than 0, the
-    joints are not held.
-    importance (N,): as for ``decompose``. All frames count alike, and so do large and small errors, whatever the
-    emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
+    joints are not held. importance (N,): as for ``decompose``. All frames count alike, and so do large and small
+    errors, whatever the emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
     """
     hierarchy = replace(hierarchy, parents=held_parents(free, hierarchy))
     matrix, state, motion, heads = begun(animation, free, hierarchy, importance)

@@ -40,9 +40,9 @@ def solve_posable(
 ) -> tuple[Decomposition, JointHierarchy]:
     """``free`` with weights that hold when the bones are posed in ``hierarchy``; see near_weights.PoseLimits.
 
-    The tree and its joints stay, and so does the motion where no vertex breaks the limits. Where that saves
-    some of the error, all vertices are fitted again within the limits, and as smooth as ``settings`` has them. Idle
-    influences are left out (see there). The arguments and what is raised are those of ``jointed.solve_jointed``.
+    The tree and its joints stay, and so does the motion where no vertex breaks the limits. Where that saves some of the
+    error, all vertices are fitted again within the limits, and as smooth as ``settings`` has them. Idle influences are
+    left out in the end. The arguments and what is raised are those of ``jointed.solve_jointed``.
     """
     matrix, state, motion, heads = begun(animation, free, hierarchy, importance)
     limits = PoseLimits(hierarchy.parents, heads, len(motion))

@@ -22,8 +22,8 @@ PARENTS = np.array([-1, 0, 1])
 
 
 def planted(small, noise, angle=0.4, frames=8, shown=1.0):
-    """A bar whose vertices follow a third bone by ``small`` (N,), of which the animation, with ``noise``, or (N,), shows
-    the share ``shown``: arguments of ``without_idle_influences``."""
+    """A bar whose vertices follow a third bone by ``small`` (N,), of which the animation shows the share ``shown``, with
+    ``noise``, or (N,): arguments of ``without_idle_influences``."""
     rest, _ = skinned_shapes.cuboid(30, 6)
     bones, weights = skinned_shapes.chain_weights(rest[:, 0], HEADS[1:, 0], reach=0.8)
     third = np.eye(3)[np.where(rest[:, 0] < 3.0, 2, 0)]
@@ -133,7 +133,7 @@ def test_weights_without_idle_influences_are_left_alone():
     alone = replace(state, weights=np.tile([1.0, 0, 0], (VERTICES, 1)), bones=np.tile(state.bones[:, :1], (1, 3)))
     assert without_idle_influences(model, alone, matrix, limits, optimize_rest_pose=True) is alone
     # One that is small goes after the weaker ones only.
-    between = replace(alone, bones=state.bones.copy(), weights=np.tile([0.9, 0.5 * SMALL, 0.1 - 0.5 * SMALL], (VERTICES, 1)))
+    between = replace(state, weights=np.tile([0.9, 0.5 * SMALL, 0.1 - 0.5 * SMALL], (VERTICES, 1)))
     assert without_idle_influences(model, between, matrix, limits, optimize_rest_pose=True) is between
     one = replace(alone, bones=alone.bones[:, :1], weights=alone.weights[:, :1])
     assert without_idle_influences(model, one, matrix, limits, optimize_rest_pose=True) is one
