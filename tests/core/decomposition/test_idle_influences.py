@@ -22,7 +22,7 @@ PARENTS = np.array([-1, 0, 1])
 
 
 def planted(small, noise, angle=0.4, frames=8, shown=1.0):
-    """A bar whose vertices follow a third bone by ``small`` (N,), of which the animation shows the share ``shown``, with
+    """A bar whose vertices follow a third bone by ``small`` (N,), of which the animation shows the share ``shown`` with
     ``noise``, or (N,): arguments of ``without_idle_influences``."""
     rest, _ = skinned_shapes.cuboid(30, 6)
     bones, weights = skinned_shapes.chain_weights(rest[:, 0], HEADS[1:, 0], reach=0.8)
