@@ -12,8 +12,11 @@ from scipy.spatial.transform import Rotation
 from skinning_tools import command_line
 from skinning_tools.blender.rotation_limits import remove_limits
 from skinning_tools.core import joint_hierarchy
+from skinning_tools.core.animation import unit_scale
 from skinning_tools.core.decomposition import BONE_KINDS
 from skinning_tools.core.decomposition import jointed as jointed_solve
+from skinning_tools.core.decomposition.idle_influences import LOSS
+from skinning_tools.core.decomposition.near_weights import UNSEEN
 from skinning_tools.core.geometry import transform_points
 from skinning_tools.core.solve_effort import POSABLE_SMOOTHNESS
 from tests.blender import another_process, moving_meshes, scenes
@@ -36,7 +39,14 @@ def arm():
 def test_it_plays_as_without(arm, kind, root):
     plain, _ = convert(arm, bone_kind=kind, smoothness=POSABLE_SMOOTHNESS if kind == "RIGID" else 0.0)
     jointed, rig = convert(arm, bone_kind=kind, joint_hierarchy=True, root_bone=root)
-    np.testing.assert_allclose(scenes.played(jointed, FRAMES), scenes.played(plain, FRAMES), atol=1e-5 * size_of(plain))
+    source, before, after = (scenes.played(ob, FRAMES) for ob in (arm, plain, jointed))
+    if kind == "RIGID":
+        # As close to the source, but for idle influences.
+        errors, wanted = (np.square(unit_scale(source) * (made - source)).mean(axis=(0, 2)) for made in (after, before))
+        assert (errors <= wanted + UNSEEN**2 + 1e-10).all()
+        assert errors.mean() <= (1.0 + LOSS) * wanted.mean()
+    else:
+        np.testing.assert_allclose(after, before, atol=1e-5 * size_of(plain))
     controls = [bone for bone in rig.data.bones if bone.name.startswith(PREFIX[kind])]
     assert len(controls) == 3
     tops = [bone for bone in controls if bone.parent is None or bone.parent.name == "root"]
@@ -100,7 +110,7 @@ def test_fewer_keys_keep_the_tolerance(arm, kind):
 def test_residual_shapes_go_with_it(arm):
     plain, _ = convert(arm, bone_kind="RIGID", residual_shapes=2, smoothness=POSABLE_SMOOTHNESS)
     jointed, _ = convert(arm, bone_kind="RIGID", residual_shapes=2, joint_hierarchy=True)
-    assert jointed["skinning_e_rms"] == pytest.approx(plain["skinning_e_rms"], rel=1e-3, abs=1e-4)
+    assert jointed["skinning_e_rms"] <= 1.001 * plain["skinning_e_rms"] + 1e-4
 
 
 def test_rotation_only_that_costs_much_is_noted(arm):

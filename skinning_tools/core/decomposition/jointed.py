@@ -21,9 +21,10 @@ from ..progress import Progress, checkpoint, ignore, span
 from ..strongest import strongest_bones, strongest_first
 from .bone_kinds import StiffBones
 from .bone_model import BoneModel
+from .idle_influences import without_idle_influences
 from .joint_slips import held_parents, joint_slips
 from .moving_joints import MovingJoints, places_of
-from .near_weights import PoseLimits, squared_error, vertex_errors
+from .near_weights import PoseLimits, squared_error, unseen_error, vertex_errors
 from .pruning import refitted
 from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .skeleton_solve import WORTH_IT, begun, finished
@@ -40,9 +41,8 @@ _SAMPLE, _LEAST_OF_BONE, _FIRST_STEPS = 1500, 12, 2
 _LAST_ROUNDS = 12
 # Steps of bones and joints after the last rounds.
 _LAST_STEPS = 2
-# Bones are left out if that adds no more than this share of the squared error, or moves vertices by no more than this
-# share of the unit ball (root mean square), which nobody sees.
-_IDLE, _UNSEEN = 0.01, 2e-4
+# Bones are left out if that adds no more than this share of the squared error, or what nobody sees at their vertices.
+_IDLE = 0.01
 # How far motion is extrapolated along its last change, while that lowers the error.
 _EXTRAPOLATION = 0.4
 # What reducing the animation may lose: a share of the error of free bones, at least so much of the unit ball.
@@ -71,10 +71,10 @@ def solve_jointed(
     what hangs from it, and not only slightly, becomes a root, such as one of vertices without weights, which stand
     still at one place. On a symmetric body, joints mirror each other in the end. Weights stay within
     near_weights.PoseLimits. Bones that are no vertex's strongest, and carry no such bone, are left out where others do
-    as well. settings: of the iterations, the rest pose, smoothness and residual shapes. slip: how far, as a share of
-    the rest pose's diagonal, a bone may leave its joint in the end; with more than 0, the joints are not held.
-    importance (N,): as for ``decompose``. All frames count alike, and so do large and small errors, whatever the
-    emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
+    as well, and so are idle influences. settings: of the iterations, the rest pose, smoothness and residual shapes.
+    slip: how far, as a share of the rest pose's diagonal, a bone may leave its joint in the end; with more than 0, the
+    joints are not held. importance (N,): as for ``decompose``. All frames count alike, and so do large and small
+    errors, whatever the emphasis. Raises BadSettings (importances that are no such numbers), Cancelled.
     """
     hierarchy = replace(hierarchy, parents=held_parents(free, hierarchy))
     matrix, state, motion, heads = begun(animation, free, hierarchy, importance)
@@ -103,8 +103,12 @@ def solve_jointed(
     solve.move(joints=False)
     if slip:
         solve.slide(slip, span(progress, 0.8, 0.85))
+    solve.leave_idle_influences_out(span(progress, 0.85, 0.88))
+    if slip:
+        # The rest pose has moved once more.
+        solve.slip(slip)
     skeleton = solve.skeleton
-    result = finished(animation, matrix, free, solve.state, solve.motion, settings, span(progress, 0.85, 1.0))
+    result = finished(animation, matrix, free, solve.state, solve.motion, settings, span(progress, 0.88, 1.0))
     joints = matrix.points_to_object_space(skeleton.heads)
     slips = joint_slips(result.transforms, skeleton.parents, joints) if slip else np.zeros(skeleton.count)
     jointed = JointHierarchy(skeleton.parents, joints, slips, partners, hierarchy.plane, held=not slip)
@@ -153,8 +157,7 @@ class _JointedSolve:
         for bone in reversed(parents_first(skeleton.parents)):
             if not bearing[bone] and bone not in skeleton.parents[kept]:
                 vertices, others, loss = self._without(bone)
-                unseen = _UNSEEN**2 * 3 * len(self.motion) * len(vertices)
-                if loss <= max(room, unseen):
+                if loss <= max(room, unseen_error(len(self.motion)) * len(vertices)):
                     room, kept[bone] = room - max(loss, 0.0), False
                     state.put(vertices, others)
         bones, weights = strongest_first(state.bones, state.weights, int(kept.sum()))
@@ -227,8 +230,12 @@ class _JointedSolve:
         for number in range(_SLIPPING_ROUNDS + 1):
             if number:
                 self._fit_limited(span(progress, (number - 1) / _SLIPPING_ROUNDS, number / _SLIPPING_ROUNDS))
-            most = share * diagonal(self.state.points[:, :3])
-            self.motion = self.skeleton.slid(self._equations(), self.motion, most)
+            self.slip(share)
+
+    def slip(self, share: float) -> None:
+        """Better motion, where bones may leave their joints by up to a share of the present rest pose's diagonal."""
+        most = share * diagonal(self.state.points[:, :3])
+        self.motion = self.skeleton.slid(self._equations(), self.motion, most)
 
     def fit_vertices(self, progress: Progress) -> None:
         """Better vertices for the present motion, in a sweep without limits."""
@@ -237,14 +244,22 @@ class _JointedSolve:
 
     def limit(self, former: VertexState | None = None) -> None:
         """Weights of all vertices within the limits of posing; ``former``: see PoseLimits.keep."""
-        limits = PoseLimits(self.skeleton.parents, self.skeleton.heads, len(self.motion))
         source, optimize = self.kind.source, self._optimize
-        limits.keep(self._model(), self.state, source, optimize_rest_pose=optimize, former=former, most_error=np.inf)
+        given = self._model(), self.state, source
+        self._limits().keep(*given, optimize_rest_pose=optimize, former=former, at_any_cost=True)
+
+    def leave_idle_influences_out(self, progress: Progress) -> None:
+        """See the module ``idle_influences``."""
+        given, optimize = (self._model(), self.state, self.kind.source, self._limits()), self._optimize
+        self.state = without_idle_influences(*given, optimize_rest_pose=optimize, progress=progress)
 
     def _fit_limited(self, progress: Progress) -> None:
         former = self.state.copy()
         self.fit_vertices(progress)
         self.limit(former)
+
+    def _limits(self) -> PoseLimits:
+        return PoseLimits(self.skeleton.parents, self.skeleton.heads, len(self.motion))
 
     def _model(self) -> BoneModel:
         return self.kind.model(to_rows(self.motion))

@@ -5,7 +5,7 @@ Free bones explain a vertex by whatever moves like it, on the other arm, too. Wh
 about its joint: a vertex that follows most a bone beyond the joint's two may move only little.
 
 A clean rig has such weights without being asked. Cloth has not: its bones are patches that slide. There every limit
-costs accuracy, so that the error may grow by a given share only.
+costs accuracy, so that the error may grow by a given share only, and by what nobody sees.
 """
 
 import numpy as np
@@ -22,9 +22,15 @@ from .vertex_step import VertexState, improve_vertices
 # Radians, and how far such a turn may move vertices of other parts, in solver units: nearly 2 % of the diameter of the
 # ball around the first frame, which is 2, however the body lies in space.
 _TURN, _MOST = np.radians(45.0), 0.019 * 2.0
-# Weights for posing may raise the error by this factor, and always to this root mean square (of the unit ball), which
-# nobody sees.
-_DEARER, _UNSEEN = 1.2, 2e-4
+# Weights for posing may raise the squared error by this share of it, for 1.2 times the error.
+_DEARER = 1.2**2 - 1.0
+# Nobody sees what moves a vertex by this root mean square, of the unit ball.
+UNSEEN = 2e-4
+
+
+def unseen_error(frame_count: int) -> float:
+    """The squared error of a vertex that nobody sees, in solver units."""
+    return UNSEEN**2 * 3 * frame_count
 
 
 class PoseLimits:
@@ -33,7 +39,7 @@ class PoseLimits:
     def __init__(self, parents: np.ndarray, heads: np.ndarray, frame_count: int, locked: np.ndarray | None = None):
         """parents (P,); heads (P, 3): joints at rest, in solver units; frame_count: of the animation; locked (P,) bool:
         bones that get no more vertices."""
-        self._heads, self._frame_count = heads, frame_count
+        self._heads, self.unseen = heads, unseen_error(frame_count)
         self._below = subtrees(parents)
         linked = np.flatnonzero(parents >= 0)
         self._near = np.eye(len(parents), dtype=bool)
@@ -57,20 +63,20 @@ class PoseLimits:
         moved[self._may[strongest_bones(state.bones, state.weights)]] = 0.0
         return moved
 
-    def _capped(self, state: VertexState) -> VertexState:
-        """``state`` with weights as large as the limits allow; the strongest bone gets the rest."""
+    def capped(self, state: VertexState) -> np.ndarray:
+        """(N, K) weights as large as the limits allow; the strongest bone gets the rest."""
         excess = np.maximum(self._excess(state), 1.0)
         # The least share that any bone above leaves.
         shares = np.array([1.0 / excess[:, above].max(axis=1) for above in self._below.T]).T
         weights = state.weights * np.take_along_axis(shares, state.bones, axis=1)
         rows, strongest = np.arange(len(weights)), np.argmax(state.weights, axis=1)
         weights[rows, strongest] += 1.0 - weights.sum(axis=1)
-        bones, weights = strongest_first(state.bones, weights)
-        return VertexState(state.points.copy(), bones, weights, state.importance)
+        return weights
 
-    def dearer_error(self, error: float, state: VertexState) -> float:
-        """The ``squared_error`` of the vertices that limits may lead to, from this one."""
-        return max(_DEARER**2 * error, _UNSEEN**2 * 3 * self._frame_count * len(state.points))
+    def _within(self, state: VertexState) -> VertexState:
+        """``state`` with its weights ``capped``."""
+        bones, weights = strongest_first(state.bones, self.capped(state))
+        return VertexState(state.points.copy(), bones, weights, state.importance)
 
     def keep(
         self,
@@ -80,18 +86,20 @@ class PoseLimits:
         *,
         optimize_rest_pose: bool,
         former: VertexState | None = None,
-        most_error: float | None = None,
+        given: np.ndarray | None = None,
+        at_any_cost: bool = False,
     ) -> None:
         """Fit vertices again, in place, that break the limits: with their bones as far as these may move them, or with
         one of their bones, its parent and its children, or as they were in ``former``, whichever is closest.
 
-        former: the same vertices before, which count as far as they keep the limits. most_error: ``squared_error``
-        afterwards at most, by default the ``dearer_error`` of the present one. Where that does not suffice for all, the
-        vertices come first that gain most for what they cost.
+        former: the same vertices before, which count as far as they keep the limits. given (N,): squared errors before
+        any limits, by default the present ones. Unless ``at_any_cost``, what vertices lose against these beyond what
+        nobody sees comes to a share of them at most. Where that does not suffice for all, the vertices come first that
+        gain most for what they cost.
         """
         wrong = np.flatnonzero(self.broken(state))
         now, before = state.of(wrong), source.rows(wrong)
-        best, present = self._capped(now), vertex_errors(model, now, before)
+        best, present = self._within(now), vertex_errors(model, now, before)
         least = vertex_errors(model, best, before)
 
         def take(places: np.ndarray, fitted: VertexState, data: np.ndarray) -> None:
@@ -104,29 +112,40 @@ class PoseLimits:
             places = np.flatnonzero((now.bones == hub).any(axis=1))
             data, near = before[places], np.flatnonzero(self._near[hub])
             fitted = _fitted(model, now.of(places), data, near, optimize_rest_pose)
-            take(places, self._capped(fitted), data)
+            take(places, self._within(fitted), data)
         if former is not None:
-            take(np.arange(len(wrong)), self._capped(former.of(wrong)), before)
-        added = least - present
-        if now.importance is not None:
-            added *= now.importance
-        order = np.argsort(added / self._excess(now).max(axis=1, initial=0.0))
-        room = np.inf
-        if most_error != np.inf:
-            error = squared_error(model, state, source)
-            room = (self.dearer_error(error, state) if most_error is None else most_error) - error
-        chosen = order[np.cumsum(np.maximum(added[order], 0.0)) <= room]
+            take(np.arange(len(wrong)), self._within(former.of(wrong)), before)
+        chosen = np.arange(len(wrong))
+        if not at_any_cost:
+            errors = all_errors(model, state, source)
+            given = errors if given is None else given
+            seen = np.maximum(errors - given - self.unseen, 0.0)
+            cost = np.maximum(errors[wrong] + least - present - given[wrong] - self.unseen, 0.0) - seen[wrong]
+            if now.importance is not None:
+                cost *= now.importance
+            order = np.argsort(cost / self._excess(now).max(axis=1, initial=0.0))
+            room = max(_DEARER * counted(given, state) - counted(seen, state), 0.0)
+            chosen = order[np.cumsum(np.maximum(cost[order], 0.0)) <= room]
         state.put(wrong[chosen], best.of(chosen))
 
 
 def squared_error(model: BoneModel, state: VertexState, source: Rows) -> float:
     """Of all vertices and frames, each vertex as its importance has it."""
-    total = 0.0
-    for part in vertex_blocks(len(state.weights)):
-        data, few = source.rows(part), state.of(part)
-        errors = np.einsum("nd,nd->n", data, data) + vertex_errors(model, few, data)
-        total += float(errors.sum() if few.importance is None else errors @ few.importance)
-    return total
+    return counted(all_errors(model, state, source), state)
+
+
+def all_errors(model: BoneModel, state: VertexState, source: Rows) -> np.ndarray:
+    """(N,) squared error of each vertex."""
+    errors = np.empty(len(state.weights))
+    for part in vertex_blocks(len(errors)):
+        data = source.rows(part)
+        errors[part] = np.einsum("nd,nd->n", data, data) + vertex_errors(model, state.of(part), data)
+    return errors
+
+
+def counted(errors: np.ndarray, state: VertexState) -> float:
+    """The sum of ``errors`` (N,), each vertex as its importance has it."""
+    return float(errors.sum() if state.importance is None else errors @ state.importance)
 
 
 def vertex_errors(model: BoneModel, state: VertexState, data: np.ndarray) -> np.ndarray:

@@ -11,8 +11,9 @@ from ..joint_hierarchy import JointHierarchy
 from ..progress import Progress, checkpoint, ignore, span
 from . import rigid
 from .bone_model import BoneModel
+from .idle_influences import without_idle_influences
 from .joint_slips import joint_slips
-from .near_weights import PoseLimits, squared_error
+from .near_weights import PoseLimits, all_errors, counted
 from .reduction import AnimationMatrix
 from .skeleton_solve import WORTH_IT, begun, finished
 from .smooth_solution import smooth_solution
@@ -39,24 +40,28 @@ def solve_posable(
 ) -> tuple[Decomposition, JointHierarchy]:
     """``free`` with weights that hold when the bones are posed in ``hierarchy``; see near_weights.PoseLimits.
 
-    The tree and its joints stay, and so does everything where no vertex breaks the limits. Where that saves some of the
-    error, all vertices are fitted again within the limits, and as smooth as ``settings`` has them. The arguments and
-    what is raised are those of ``jointed.solve_jointed``.
+    The tree and its joints stay, and so does the motion where no vertex breaks the limits. Where that saves some of the
+    error, all vertices are fitted again within the limits, and as smooth as ``settings`` has them. Idle influences are
+    left out in the end. The arguments and what is raised are those of ``jointed.solve_jointed``.
     """
     matrix, state, motion, heads = begun(animation, free, hierarchy, importance)
     limits = PoseLimits(hierarchy.parents, heads, len(motion))
-    if not limits.broken(state).any():
-        return free, hierarchy
-    solve = _PosableSolve(matrix, limits, state, motion, settings.optimize_rest_pose)
-    for number in range(_ROUNDS):
-        solve.limit(optimize=settings.optimize_rest_pose)
+    within = not limits.broken(state).any()
+    if not within:
+        solve = _PosableSolve(matrix, limits, state, motion, settings.optimize_rest_pose)
+        for number in range(_ROUNDS):
+            solve.limit(optimize=settings.optimize_rest_pose)
+            solve.move(1)
+            checkpoint(progress, 0.3 * (number + 1) / _ROUNDS, _STAGE)
+        solve.limit(optimize=False)
         solve.move(1)
-        checkpoint(progress, 0.3 * (number + 1) / _ROUNDS, _STAGE)
-    solve.limit(optimize=False)
-    solve.move(1)
-    solve.fit_again(animation.triangles, settings.smoothness, span(progress, 0.3, 0.8))
-    state, motion = solve.state, solve.motion
-    result = finished(animation, matrix, free, state, motion, settings, span(progress, 0.8, 1.0))
+        solve.fit_again(animation.triangles, settings.smoothness, span(progress, 0.3, 0.8))
+        state, motion = solve.state, solve.motion
+    given, part = (BoneModel(to_rows(motion)), state, matrix, limits), span(progress, 0.8, 0.85)
+    fewer = without_idle_influences(*given, optimize_rest_pose=settings.optimize_rest_pose, progress=part)
+    if within and fewer is state:
+        return free, hierarchy
+    result = finished(animation, matrix, free, fewer, motion, settings, span(progress, 0.85, 1.0))
     return result, replace(hierarchy, slips=joint_slips(result.transforms, hierarchy.parents, hierarchy.joints))
 
 
@@ -71,14 +76,14 @@ class _PosableSolve:
         self._matrix, self._limits, self._optimize = matrix, limits, optimize
         model = BoneModel(to_rows(motion))
         # ‖TX − A‖², and what the equations lack of it.
-        self.error = squared_error(model, state, matrix)
+        self._given = all_errors(model, state, matrix)
+        self.error = counted(self._given, state)
         self._squared_norm = self.error - self._equations().squared_error(model.transforms)
-        self._most = limits.dearer_error(self.error, state)
 
     def limit(self, *, optimize: bool, former: VertexState | None = None) -> None:
         """Vertices within the limits; ``former``: see PoseLimits.keep."""
-        model, most = BoneModel(to_rows(self.motion)), self._most
-        self._limits.keep(model, self.state, self._matrix, optimize_rest_pose=optimize, former=former, most_error=most)
+        model, given = BoneModel(to_rows(self.motion)), self._given
+        self._limits.keep(model, self.state, self._matrix, optimize_rest_pose=optimize, former=former, given=given)
 
     def move(self, sweeps: int) -> None:
         """Better motion for the present vertices."""

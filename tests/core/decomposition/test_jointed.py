@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.binding.influence_rows import padded_influences
 from skinning_tools.core.decomposition import Settings, decompose
+from skinning_tools.core.decomposition.idle_influences import LOSS
 from skinning_tools.core.decomposition.jointed import solve_jointed
 from skinning_tools.core.decomposition.posable import solve_posable
 from skinning_tools.core.deform import skin_frame
@@ -139,7 +140,18 @@ def test_turning_a_bone_leaves_other_parts_alone():
         turned = 2 * np.sin(np.pi / 8) * last * np.linalg.norm(result.rest - tree.joints[order[2]], axis=1)
         assert turned[near].max() <= 0.02 * size
         np.testing.assert_allclose(result.weights.sum(axis=1), 1.0)
-    assert solve_posable(animation, found, hierarchy, SETTINGS)[0] is found
+
+
+def test_a_skeleton_without_foreign_weights_loses_idle_influences_alone():
+    animation = bending_bar(frames=5)
+    found, hierarchy = free_solve(animation)
+    result, tree = solve_posable(animation, found, hierarchy, SETTINGS)
+    np.testing.assert_allclose(result.transforms, found.transforms, atol=1e-12)
+    np.testing.assert_allclose(tree.slips, hierarchy.slips, atol=1e-12)
+    assert (result.weights > 0).sum() < (found.weights > 0).sum()
+    assert result.e_rms <= np.sqrt(1.0 + LOSS) * found.e_rms
+    alone = replace(found, bones=found.bones[:, :1], weights=np.ones((len(found.rest), 1)))
+    assert solve_posable(animation, alone, hierarchy, SETTINGS)[0] is alone
 
 
 def test_vertices_within_the_limits_are_fitted_again_with_those_beyond():
