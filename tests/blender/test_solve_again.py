@@ -325,12 +325,17 @@ def test_a_source_that_the_eye_alone_does_not_hide_is_refused(arm, how, told):
         assert arm.hide_get()
 
 
-def test_vertices_no_longer_count_as_lost_once_they_are_bound(arm):
+def test_vertices_no_longer_count_as_lost_once_they_are_bound_or_get_weights_from_elsewhere(arm):
     jointed, rig = convert(arm, bone_kind="RIGID", joint_hierarchy=True)
     gone = tip_of(rig).name
     edited(rig, lambda bones: bones.remove(bones[gone]))
     drain(again.solve_again(bpy.context, jointed))
     lost = np.flatnonzero(lost_vertices(jointed.data))
+    source, other = (scenes.link(jointed.copy()) for _ in range(2))
+    other.data = jointed.data.copy()
+    select(other, source)
+    bpy.ops.skinning.transfer_weights(source=source.name)
+    assert lost_vertices(other.data) is None
     for group in jointed.vertex_groups:
         group.remove(lost[:3].tolist())
     select(jointed, rig)
