@@ -8,6 +8,7 @@ weights are mirrored: what the animation looks like does not change.
 from dataclasses import replace
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from ..bone_order import parents_first
 from ..geometry import MIRROR_X
@@ -45,7 +46,7 @@ def with_still_images(
     if not chosen:
         return found, hierarchy
     partners = np.append(images, chosen)
-    bones, weights = _shared(found, pairs, partners, np.array(carriers))
+    bones, weights = _shared(found, _mirrored(found.rest, pairs, hierarchy.plane), partners, np.array(carriers))
     axes = np.concatenate([found.bone_axes, found.bone_axes[chosen]])
     found = replace(found, transforms=found.transforms[:, carriers], bones=bones, weights=weights, bone_axes=axes)
     joints = hierarchy.joints[chosen] * MIRROR_X + [2.0 * hierarchy.plane, 0.0, 0.0]
@@ -58,19 +59,28 @@ def with_still_images(
     )
 
 
+def _mirrored(rest: np.ndarray, pairs: np.ndarray, plane: float) -> np.ndarray:
+    """``pairs`` (N,), those without a partner with the vertex nearest to their mirror image."""
+    alone = np.flatnonzero(pairs < 0)
+    pairs = pairs.copy()
+    pairs[alone] = cKDTree(rest).query(rest[alone] * MIRROR_X + [2.0 * plane, 0.0, 0.0])[1]
+    return pairs
+
+
 def _shared(
     found: Decomposition, pairs: np.ndarray, partners: np.ndarray, carriers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """bones, weights (N, K) in which a carrier shares its weights with the bones that move as it, as the mirror images
     of its vertices have it.
 
-    partners, carriers (Q,): the image of each bone, −1 without one, and the bone that it moves as.
+    pairs (N,): the vertex that mirrors each; partners, carriers (Q,): the image of each bone, −1 without one, and the
+    bone that it moves as.
     """
     bones, weights = found.bones.copy(), found.weights.copy()
     counts = np.bincount(carriers, minlength=len(carriers))
     for carrier in np.flatnonzero(counts > 1):
         group = np.flatnonzero(carriers == carrier)
-        vertices = np.flatnonzero((pairs >= 0) & ((bones == carrier) & (weights > 0)).any(axis=1))
+        vertices = np.flatnonzero(((bones == carrier) & (weights > 0)).any(axis=1))
         image = found.bones[pairs[vertices]], found.weights[pairs[vertices]]
         shares = np.array([np.where(image[0] == partners[bone], image[1], 0.0).sum(axis=1) for bone in group]).T
         vertices, shares = vertices[shares.any(axis=1)], shares[shares.any(axis=1)]

@@ -67,6 +67,17 @@ def test_weights_are_mirrored_and_what_is_seen_is_the_same(waving):
     np.testing.assert_allclose(weights[:, skeleton.partners], weights[images], atol=1e-12)
 
 
+def test_vertices_without_a_partner_go_with_those_around_them(waving):
+    """As what is held in one hand only."""
+    found, hierarchy = waving
+    more = found.rest[np.argmin(found.rest[:, 0])] + [[-0.4, 0.1, 0.2], [-0.3, 0.3, 0.0]]
+    bones = np.concatenate([found.bones, np.zeros((2, 2), np.int32)])
+    weights = np.concatenate([found.weights, [[1.0, 0.0], [1.0, 0.0]]])
+    more = replace(found, rest=np.concatenate([found.rest, more]), bones=bones, weights=weights)
+    whole, skeleton = with_still_images(more, hierarchy, 10)
+    np.testing.assert_array_equal(whole.bones[-2:, 0], skeleton.partners[2])
+
+
 @pytest.mark.parametrize("most", [3, 4])
 def test_no_more_bones_than_allowed(waving, most):
     """The first of them hangs from the body."""
