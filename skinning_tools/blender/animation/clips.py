@@ -26,8 +26,8 @@ MADE_POSES = "skinning_made_poses"
 EARLIER = "skinning_earlier_action"
 # Beside it: the name that the earlier one had then, if it has a fake user from the solve alone, and not from the user.
 EARLIER_NAME = "skinning_earlier_name"
-# Endings that solves append to its name; in Blender before 4.4, that of residual shapes comes after them.
-_ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?(_shapes)?(\.\d+)?$")
+# Endings that solves append to its name.
+_ENDINGS = re.compile(r"(_solved|_helpers)+(\.\d+)?$")
 # Keys this close to a whole frame are on it.
 _ON_FRAME = 1e-3
 # How a data-block plays its action, beside the action itself.
@@ -73,11 +73,6 @@ def clips_of(armature: bpy.types.Object, step: int = 1) -> list[Clip]:
 def without_endings(name: str) -> str:
     """The name of the action from which solves have made the one of that name."""
     return _ENDINGS.sub("", name)
-
-
-def note_earlier(action: bpy.types.Action, old: bpy.types.Action) -> None:
-    """Note on an action of a solve which one it replaces."""
-    action[EARLIER], action[EARLIER_NAME] = old, "" if old.use_fake_user else old.name
 
 
 def earlier_actions(action: bpy.types.Action | None) -> list[bpy.types.Action]:

@@ -13,7 +13,6 @@ import numpy as np
 from mathutils import Vector
 
 from ...blender import actions, background
-from ...blender.animation.clips import note_earlier
 from ...blender.armatures import deformed_meshes, lock_locations, place_heads
 from ...blender.bodies import deforming_bones, named_parents
 from ...blender.bone_weights import BoneWeights, read_bone_weights, write_bone_weights
@@ -43,7 +42,7 @@ from .bone_keys import WantedPoses, local_poses
 from .converted import conversion_of, holds_joints, known_error, left_behind, shorter_notes, update_record
 from .keyable_bones import check_followed, check_keyable
 from .motion import JointProblem, check_target, in_armature_space, joint_problem
-from .motion_action import apply_motion, armature_copy, attach, new_action, remove_action, remove_replaced
+from .motion_action import apply_motion, armature_copy, attach, new_action, remove_action
 from .notes import size_notes, target_notes
 from .outcome import finished
 from .part_checks import all_locked
@@ -100,9 +99,6 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                 attached = attach(parts, reading.chosen.taught)
                 notes = _notes(edited, solved, attached)
                 if shapes:
-                    old = parts.mesh.data.shape_keys.animation_data
-                    if shape_action != action and old is not None and old.action is not None:
-                        note_earlier(shape_action, old.action)
                     play_residual_keys(parts.mesh, probe, shapes)
                 # At the end, as limits, locks and joints are not put back.
                 if limited:
@@ -113,9 +109,6 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                     note_joints(parts.armature, names)
                 lock_locations(parts.armature, dict(zip(names, edited.skeleton.held, strict=True)))
         undo.pop_all()
-    # What an earlier press has made no longer fits the bones.
-    for new in dict.fromkeys((action, shape_action)):
-        remove_replaced(new)
     if result is not None:
         update_record(result, parts, meter, reading.animation, settings.frame_step, names)
     note_lost_vertices(parts.mesh.data, solved.lost)

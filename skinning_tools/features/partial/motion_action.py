@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 
 from ...blender import actions
-from ...blender.animation.clips import EARLIER, EARLIER_NAME, note_earlier, without_endings
+from ...blender.animation.clips import EARLIER, EARLIER_NAME, without_endings
 from ...blender.armatures import NewBone
 from ...blender.data_blocks import is_alive
 from ...blender.skin_reader import armature_modifier, armature_of
@@ -88,7 +88,7 @@ def new_action(
     action = actions.copy_action(copy, armature, name, lambda path: path not in keyed)
     action = action or actions.new_action(copy, name)
     if old is not None:
-        note_earlier(action, old)
+        action[EARLIER], action[EARLIER_NAME] = old, "" if old.use_fake_user else old.name
     try:
         return action, write_poses(copy, actions.curve_container(copy), wanted, motion, times, extents)
     except BaseException:
@@ -100,25 +100,6 @@ def remove_action(action: bpy.types.Action) -> None:
     """Remove the action from the file, if it is still there."""
     if is_alive(action):
         bpy.data.actions.remove(action)
-
-
-def remove_replaced(action: bpy.types.Action) -> None:
-    """Remove the action of an earlier solve in whose place the solved ``action`` is, which takes its name, too.
-
-    It stays if anything else uses it, if the user has renamed it or given it a fake user, and if no solve has made it.
-    """
-    old = action.get(EARLIER)
-    if old is None or EARLIER not in old or old.library is not None or old.asset_data is not None:
-        return
-    name, users = old.name, int(old.use_fake_user) + 1
-    if action[EARLIER_NAME] != name or without_endings(name) == name or old.users > users:
-        return
-    action[EARLIER_NAME] = old[EARLIER_NAME]
-    # Else the user has removed it.
-    if old[EARLIER] is not None:
-        action[EARLIER] = old[EARLIER]
-    remove_action(old)
-    action.name = name
 
 
 def _remove_armature(copy: bpy.types.Object, keep_data: bool) -> None:
