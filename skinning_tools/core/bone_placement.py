@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .geometry import MIRROR_X, diagonal
+from .geometry import diagonal, mirrored
 from .joint_hierarchy import JointHierarchy
 from .strongest import strongest_bones
 
@@ -133,7 +133,7 @@ def _opposite(heads: np.ndarray, lengths: np.ndarray, hierarchy: JointHierarchy)
     lengths (P,) of the bones. Others may hang from different bones: mirrored, they would miss the next joint.
     """
     partners = hierarchy.partners
-    images = heads[partners] * MIRROR_X + [2.0 * hierarchy.plane, 0.0, 0.0]
+    images = mirrored(heads[partners], hierarchy.plane)
     return np.linalg.norm(images - heads, axis=1) <= _APART * np.maximum(lengths, lengths[partners])
 
 

@@ -28,6 +28,11 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return np.divide(scaled, np.linalg.norm(scaled, axis=-1, keepdims=True), out=scaled, where=largest > 0)
 
 
+def mirrored(points: np.ndarray, plane: float) -> np.ndarray:
+    """``points`` (..., 3) mirrored in x = ``plane``."""
+    return points * MIRROR_X + [2.0 * plane, 0.0, 0.0]
+
+
 def triangle_areas(corners: np.ndarray) -> np.ndarray:
     """(T,) of triangles with ``corners`` (T, 3, 3): by triangle, corner and axis."""
     first = corners[:, 0]

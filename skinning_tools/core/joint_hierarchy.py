@@ -70,12 +70,6 @@ class JointHierarchy:
         found[self.parents[sides]] = True
         return found & (self.partners < 0)
 
-    def unlike_images(self, some: np.ndarray) -> np.ndarray:
-        """(P,) bool: those of ``some`` (P,) bool whose mirror images are others, and not among them."""
-        if self.partners is None:
-            return np.zeros(len(self.parents), bool)
-        return some & (self.partners >= 0) & ~some[self.partners]
-
     @property
     def holding(self) -> np.ndarray:
         """(P,) bool: the bones that only rotate, as their joints do not slip at all."""
@@ -84,8 +78,8 @@ class JointHierarchy:
     def heirs(self) -> np.ndarray:
         """(P,) the child of each bone that continues it, −1 without one: the child with the most bones below it.
 
-        A bone in the middle is only continued by one in the middle, a root also by one without a partner; and none but
-        a root by one of several that have as many bones below them, such as the ears of a head.
+        A bone in the middle is only continued by one in the middle, or, if it is a root, by one without a partner. If
+        several children have as many bones below them, such as the ears of a head, none continues a bone but a root.
         """
         counts, middle = self.descendant_counts(), self.middle
         counts = counts + len(counts) * (middle & middle[self.parents])
@@ -173,6 +167,16 @@ def still_joints(transforms: np.ndarray, hierarchy: JointHierarchy) -> np.ndarra
     still = np.zeros(len(hierarchy.parents), bool)
     still[linked] = (cosines > np.cos(STILL_TURN)).all(axis=0)
     return still
+
+
+def carried_along(transforms: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
+    """(P,) bool: the bones that move exactly as their parents do, such as those of a side that stands still.
+
+    transforms (F, P, 3, 4).
+    """
+    parents = hierarchy.parents
+    same = (transforms == transforms[:, parents]).all(axis=(0, 2, 3))
+    return np.asarray((parents >= 0) & same)
 
 
 def _turns_from_mean(transforms: np.ndarray, hierarchy: JointHierarchy) -> tuple[np.ndarray, np.ndarray]:

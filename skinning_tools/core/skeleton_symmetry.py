@@ -3,9 +3,10 @@
 
 import numpy as np
 from scipy.sparse import diags
+from scipy.spatial import cKDTree
 
 from .deform.influences import weight_matrix
-from .geometry import MIRROR_X, vertex_areas
+from .geometry import mirrored, vertex_areas
 from .rotation_centers import mirror_pairs
 from .strongest import strongest_bones
 
@@ -33,6 +34,14 @@ def mirrored_vertices(rest: np.ndarray) -> np.ndarray | None:
     return pairs if np.count_nonzero(pairs >= 0) >= _SYMMETRIC * len(rest) else None
 
 
+def nearest_images(rest: np.ndarray, pairs: np.ndarray, plane: float) -> np.ndarray:
+    """``pairs`` (N,) of ``mirrored_vertices``, with the vertex nearest to the mirror image in x = ``plane`` where a
+    vertex of ``rest`` (N, 3) has no partner."""
+    alone, pairs = np.flatnonzero(pairs < 0), pairs.copy()
+    pairs[alone] = cKDTree(rest).query(mirrored(rest[alone], plane))[1]
+    return pairs
+
+
 def mirrored_bones(
     rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int, triangles: np.ndarray | None = None
 ) -> np.ndarray | None:
@@ -42,8 +51,18 @@ def mirrored_bones(
     are many.
     """
     pairs = mirrored_vertices(rest)
-    if pairs is None:
-        return None
+    return None if pairs is None else paired_bones(rest, pairs, bones, weights, bone_count, triangles)
+
+
+def paired_bones(
+    rest: np.ndarray,
+    pairs: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+    bone_count: int,
+    triangles: np.ndarray | None = None,
+) -> np.ndarray:
+    """(P,) ``mirrored_bones`` for given ``pairs`` (N,) of ``mirrored_vertices``."""
     paired = np.flatnonzero(pairs >= 0)
     areas = np.ones(len(rest)) if triangles is None else vertex_areas(rest, triangles)
     areas = areas if areas.any() else np.ones(len(rest))
@@ -67,7 +86,7 @@ def mirrored_bones(
 def lone_bones(
     pairs: np.ndarray, partners: np.ndarray, bones: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bones (n,) of one side that have no partner, the largest first, and the bones (n,) that lead their mirror images.
+    """Bones (n,) of one side that have no partner, the largest first, and their carriers (n,), which lead their images.
 
     pairs (N,): from ``mirrored_vertices``; partners (P,): from ``mirrored_bones``; bones, weights (N, K).
     """
@@ -98,6 +117,6 @@ def symmetric_joints(joints: np.ndarray, partners: np.ndarray, plane: float, siz
 
     plane: the x of the mirror plane; size: the body's diagonal.
     """
-    images = joints[partners] * MIRROR_X + [2.0 * plane, 0.0, 0.0]
+    images = mirrored(joints[partners], plane)
     near = (partners >= 0) & (np.linalg.norm(images - joints, axis=1) <= _FARTHEST * size)
     return np.where(near[:, None], 0.5 * (joints + images), joints)

@@ -9,7 +9,7 @@ from skinning_tools.core.bone_channels import JointTree, bone_channels, square
 from skinning_tools.core.bone_order import depths, parents_first
 from skinning_tools.core.bone_placement import place_at_joints, place_bones
 from skinning_tools.core.decomposition import BONE_KINDS, Decomposition
-from skinning_tools.core.joint_hierarchy import inverse_motion, rigid_motion
+from skinning_tools.core.joint_hierarchy import JointHierarchy, carried_along, inverse_motion, rigid_motion
 from skinning_tools.core.joint_search import find_joint_hierarchy
 from skinning_tools.core.key_reduction import reduce_keys
 from tests.core import skinned_shapes
@@ -320,6 +320,15 @@ def test_fewer_keys_on_joints_stay_within_the_tolerance(kind):
         "nk,fnkij,nj->fni", weights, (reduced - result.transforms)[:, bones], np.c_[rest, np.ones(len(rest))]
     )
     assert np.linalg.norm(change, axis=-1).max() <= 0.02 * (1 + 1e-9)
+
+
+def test_bones_that_move_exactly_as_their_parents():
+    transforms = np.random.default_rng(3).normal(size=(4, 4, 3, 4))
+    transforms[:, 2] = transforms[:, 1]
+    transforms[:, 3] = transforms[:, 1]
+    transforms[2, 3, 0, 0] += 1e-9
+    tree = JointHierarchy(np.array([-1, 0, 1, 1]), np.zeros((4, 3)), np.zeros(4))
+    np.testing.assert_array_equal(carried_along(transforms, tree), [False, False, True, False])
 
 
 def test_the_root_is_the_hip_though_the_head_is_large_and_the_arms_are_long():

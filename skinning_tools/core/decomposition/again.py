@@ -127,8 +127,9 @@ class _Alternation:
 
     Bones that followed lost vertices from the beginning would give up their own: a thigh would become the hips. So they
     first move as what they have kept tells, for which all weights are solved. Then they move for lost vertices, too,
-    and the weights of these alone are solved. Lost vertices get weights of the bones around them on the surface only: a
-    foot whose bone is gone would follow the other one.
+    and the weights of these alone are solved. Lost vertices get weights of the bones around them on the surface only,
+    and of those next to these in the skeleton where limits of posing ask for it: a foot whose bone is gone would follow
+    the other one.
     """
 
     def __init__(
@@ -213,7 +214,11 @@ class _Alternation:
         apart = self._transforms - self._transforms[:, parents]
         spreads = moments(self._rest, self._given.bones, self._given.weights, len(parents))
         moved = np.sqrt(np.einsum("fpij,pjk,fpik->p", apart, spreads, apart) / len(apart))
-        self._lock((parents >= 0) & ~self._start.new & (moved < _STILL * size))
+        still = (parents >= 0) & ~self._start.new & (moved < _STILL * size)
+        held = replace(self._given, locked_bones=self._given.locked_bones | still)
+        # With the bones that the user has locked, nothing might be left.
+        if held.free_vertices.any():
+            self._lock(still)
 
     def _lock(self, bones: np.ndarray) -> None:
         """Keep the weights of ``bones`` (Q,) bool from here on."""
@@ -262,7 +267,7 @@ class _Alternation:
             for vertices, near in self._parts
         ]
         # Where nothing is free, the solve tells so.
-        parts = [part for part in parts if part.free.any()] or [given]
+        parts = [part for part in parts if part.free_vertices.any()] or [given]
         skin = given.bones, given.weights
         for number, part in enumerate(parts):
             step = span(progress, number / len(parts), (number + 1) / len(parts))

@@ -20,8 +20,8 @@ _LEAST_LEFT = 0.5
 @dataclass(frozen=True, eq=False)
 class FirstWeights:
     """Weights to start from: bones and weights (N, K) whose rows sum to 1. new (P,) bool: bones that had none before;
-    lost (N,) bool: vertices whose bones are gone, and that follow a neighbor's for the time being. around: which of
-    these (N,) bool have the same bones around them on the surface, and these bones (P,) bool."""
+    lost (N,) bool: vertices whose bones are gone, and that follow a neighbor's for the time being. around: pairs of
+    lost vertices (N,) bool and the bones (P,) bool that lie around them on the surface."""
 
     bones: np.ndarray
     weights: np.ndarray
@@ -47,14 +47,16 @@ def first_weights(
     ends (P, 2, 3): heads and tails; parents (P,) int. What a vertex has lost of its weights goes to the strongest bone
     of a near vertex that kept them, see ``_sources``. A vertex that this bone runs past, as after a merge, does not
     count as lost. A new bone takes the vertices that are nearer to it than to their own bone, if that is next to it in
-    the skeleton, or if nothing is. Of bones that are not around it on the surface, a lost vertex keeps no weights.
+    the skeleton, or if nothing is. A lost vertex has weights only of the bones around it on the surface.
     locked (P,) bool: bones that keep their weights, and get no others if some bone is not locked. lost_before (N,)
     bool: vertices that were lost in an earlier solve, and stay so unless there are new bones.
     """
     locked = np.zeros(len(ends), bool) if locked is None else locked
     sums, new = weights.sum(axis=1), np.bincount(bones[weights > 0], minlength=len(ends)) == 0
     whole = sums > _LEAST_LEFT
-    kept = whole = whole if whole.any() else sums > 0
+    whole = whole if whole.any() else sums > 0
+    # Vertices that were lost before have whole weights since, but these are of heirs, too.
+    kept = whole
     if lost_before is not None and not new.any() and (whole & ~lost_before).any():
         kept = whole & ~lost_before
     owners = strongest_bones(bones, weights)

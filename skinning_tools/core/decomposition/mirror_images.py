@@ -7,11 +7,11 @@ import numpy as np
 
 from ..binding.influence_rows import tidy_influences
 from ..progress import Progress
-from ..skeleton_symmetry import lone_bones, mirrored_bones, mirrored_vertices
+from ..skeleton_symmetry import lone_bones, mirrored_vertices, paired_bones
 from ..strongest import strongest_bones
 from .bone_model import BoneModel
 from .prepared import Prepared
-from .pruning import mean_errors, neighborhoods, removal, without_bones
+from .pruning import mean_frame_errors, measured_removal, neighborhoods, without_bones
 from .reduction import AnimationMatrix
 from .skin import Skin
 
@@ -31,11 +31,12 @@ def with_mirror_images(skin: Skin, prepared: Prepared, most: int, optimize_rest_
     state, count, matrix = skin.state, skin.bone_count, prepared.matrix
     rest = matrix.rest_pose()
     pairs = mirrored_vertices(rest)
-    partners = mirrored_bones(rest, state.bones, state.weights, count, prepared.triangles)
-    if pairs is None or partners is None:
+    if pairs is None:
         return skin
+    partners = paired_bones(rest, pairs, state.bones, state.weights, count, prepared.triangles)
     lone, carriers = lone_bones(pairs, partners, state.bones, state.weights)
-    lone, carriers = lone[: most - count], carriers[: most - count]
+    room = max(most - count, 0)
+    lone, carriers = lone[:room], carriers[:room]
     if not len(lone):
         return skin
     names = partners.copy()
@@ -49,16 +50,16 @@ def with_mirror_images(skin: Skin, prepared: Prepared, most: int, optimize_rest_
     begin = skin.rows.reshape(count, 4, -1)[np.append(np.arange(count), carriers)]
     grown = replace(skin, rows=begin.reshape(4 * len(begin), -1)).refitted(replace(state, bones=bones, weights=weights))
     grown = grown.improved(range(1, 1 + _SWEEPS), optimize_rest_pose, progress)
-    return _without_idle(grown, matrix, mean_errors(matrix, BoneModel(skin.rows), state), count)
+    return _without_idle(grown, matrix, mean_frame_errors(matrix, BoneModel(skin.rows), state), count)
 
 
 def _without_idle(skin: Skin, matrix: AnimationMatrix, noise: np.ndarray, first: int) -> Skin:
-    """Without the bones from ``first`` on that are needed less than _TELLS; noise (N, 1): see ``removal``."""
+    """Without the bones from ``first`` on that are needed less than _TELLS; noise (N, 1): see ``measured_removal``."""
     count, near = skin.bone_count, neighborhoods(skin.state, skin.bone_count)
     # None takes over from another, as that may go, too.
     near[:, first:] = False
     given = matrix, BoneModel(skin.rows), skin.state, noise, near, np.zeros(count)
-    idle = {bone: each for bone in range(first, count) if (each := removal(*given, bone)).need < _TELLS}
+    idle = {bone: each for bone in range(first, count) if (each := measured_removal(*given, bone)).need < _TELLS}
     if not idle:
         return skin
     rows, state = without_bones(skin.rows, skin.state, idle)

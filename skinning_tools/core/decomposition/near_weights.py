@@ -135,7 +135,7 @@ def squared_error(model: BoneModel, state: VertexState, source: Rows) -> float:
 
 
 def all_errors(model: BoneModel, state: VertexState, source: Rows) -> np.ndarray:
-    """(N,) squared error of each vertex."""
+    """(N,) squared error of each vertex, the sum over the frames, which count by their importance."""
     errors = np.empty(len(state.weights))
     for part in vertex_blocks(len(errors)):
         data = source.rows(part)

@@ -45,8 +45,8 @@ _SLIPS, _FAINT_TURN = 1.0, 0.03
 # ever falls below 1.
 _CLEARLY = 2.0
 # A bone that has less than this share of its weight on vertices that follow it most is worth less: it blends others.
-# What is worth less is so down to the last share only, which saves what moves by far, such as vertices that the
-# animation leaves behind.
+# This takes no more than down to the last share, nor does what makes bones doubtful in the end: what moves by far is
+# saved, such as vertices that the animation leaves behind.
 _LEAD, _LEAST_WORTH = 0.25, 0.2
 # The share of the bones that may be removed at once; the sweeps after a removal, and the sweeps over all vertices at
 # the end.
@@ -90,7 +90,7 @@ def prune_bones(
         part = span(progress, 0.7 * (1.0 - len(pruned) / len(rows)), 0.7)
         checkpoint(part, 0.0, "Removing bones")
         near = neighborhoods(few, len(needs))
-        measure = partial(removal, sample, BoneModel(pruned), few, noise, near, slips)
+        measure = partial(measured_removal, sample, BoneModel(pruned), few, noise, near, slips)
         gone = _least_needed(measure, needs)
         if not gone:
             break
@@ -102,7 +102,7 @@ def prune_bones(
     kind = StiffBones(matrix, reduction, scaled=False)
     errors: list[float] = []
     # As few numbers as possible, as these are all vertices.
-    noise = mean_errors(matrix, BoneModel(rows), state)
+    noise = mean_frame_errors(matrix, BoneModel(rows), state)
     if len(pruned) // 4 < count:
         start, last = _best_bones(matrix, BoneModel(pruned), state), range(1, 1 + _LAST_SWEEPS)
         rows, state, errors = alternate(kind, pruned, start, last, optimize_rest_pose, span(progress, 0.7, 0.9))
@@ -137,7 +137,7 @@ def _unneeded(
     near = surface.contacts(state.bones, state.weights, count)[0] > 0
 
     def measure(bone: int) -> Removal:
-        found = removal(matrix, model, state, noise, near, np.zeros(count), bone)
+        found = measured_removal(matrix, model, state, noise, near, np.zeros(count), bone)
         return replace(found, need=max(worth[bone], _LEAST_WORTH) * found.need)
 
     return _least_needed(measure, np.where(worth < _DOUBTFUL, 0.0, np.inf))
@@ -180,7 +180,7 @@ def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
     return near
 
 
-def removal(
+def measured_removal(
     sample: AnimationMatrix,
     model: BoneModel,
     state: VertexState,
@@ -236,7 +236,7 @@ def _squared_errors(sample: AnimationMatrix, model: BoneModel, data: np.ndarray,
     return np.square(sample.unweigh(design @ transforms - data).reshape(len(data), -1, 3)).sum(axis=2)
 
 
-def mean_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexState) -> np.ndarray:
+def mean_frame_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexState) -> np.ndarray:
     """(N, 1) ``_squared_errors`` of each vertex, the mean over the frames."""
     parts = vertex_blocks(len(state.points))
     return np.concatenate(

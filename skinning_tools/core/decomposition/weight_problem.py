@@ -48,7 +48,7 @@ class Given:
     locked_vertices: np.ndarray
 
     @property
-    def free(self) -> np.ndarray:
+    def free_vertices(self) -> np.ndarray:
         """(N,) bool: the vertices with weights that may change, of rows that sum to 1."""
         held = np.where(self.locked_bones[self.bones], self.weights, 0.0).sum(axis=1)
         return ~self.locked_vertices & (1.0 - held > _LEAST_BUDGET)

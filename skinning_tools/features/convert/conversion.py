@@ -264,7 +264,7 @@ def _solve(
     from ...core.decomposition.clips import decompose_clips
     from ...core.decomposition.jointed import solve_jointed
     from ...core.decomposition.posable import solve_posable
-    from ...core.decomposition.still_images import with_still_images
+    from ...core.decomposition.still_sides import with_still_sides
     from ...core.joint_search import find_joint_hierarchy
     from ...core.limb_pairs import with_limb_pairs
 
@@ -288,7 +288,7 @@ def _solve(
     elif settings.bone_kind == "RIGID":
         found, hierarchy = solve_posable(*given, part, importance)
     if found.bone_kind == "RIGID":
-        found, hierarchy = with_still_images(found, hierarchy, settings.bone_count)
+        found, hierarchy = with_still_sides(found, hierarchy, settings.bone_count)
     return found, with_limb_pairs(hierarchy, found.rest, found.bones, found.weights), e_rms
 
 

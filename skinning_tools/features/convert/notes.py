@@ -56,7 +56,7 @@ def notes_on_solve(
         )
     if mirrored := rig.bones.mirrored:
         notes.append(
-            f"{counted(len(mirrored), 'bone')} of a side that stands still, with joints and weights of the other side: "
+            f"{counted(len(mirrored), 'bone')} of a side that stands still, mirrored from the other side: "
             f"{listed(mirrored)}"
         )
     if stray:

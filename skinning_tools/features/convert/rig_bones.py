@@ -16,7 +16,7 @@ from ...core.bone_channels import JointTree
 from ...core.bone_placement import Placement, place_at_joints, place_bones
 from ...core.chain_names import chain_names
 from ...core.geometry import diagonal
-from ...core.joint_hierarchy import JointHierarchy, hinge_axes, rigid_motion, still_joints
+from ...core.joint_hierarchy import JointHierarchy, carried_along, hinge_axes, rigid_motion, still_joints
 
 if TYPE_CHECKING:
     from ...core.decomposition import Decomposition
@@ -34,7 +34,7 @@ class RigBones:
     deform: the deforming bones. mechanism: their parents, if each bone is a chain of two that can shear. controls: with
     a joint hierarchy, the bones that animators pose, parents of mechanism or deform; for rigid bones, deform itself.
     hierarchy: of the controls, or None; still: those that hardly turn against their parents, so that the motion does
-    not tell the joint; mirrored: those that do not, but whose mirror images tell it.
+    not tell the joint; mirrored: those of a side that stands still, whose joints are those of the other side.
     """
 
     deform: tuple[str, ...]
@@ -88,7 +88,7 @@ def make_bones(
             mechanism = _names(parents)
         if hierarchy is None or not rigid:
             deform = _names(_add(edit_bones, DEFORM_PREFIX, names, placement, parents))
-    told = np.zeros(bone_count, bool) if hierarchy is None else hierarchy.unlike_images(still)
+    told = still if hierarchy is None else carried_along(decomposition.transforms, hierarchy)
     silent, mirrored = (tuple(controls[bone] for bone in np.flatnonzero(some)) for some in (still & ~told, told))
     bones = RigBones(deform, mechanism, controls, hierarchy, silent, mirrored)
     _show(armature_object, bones)

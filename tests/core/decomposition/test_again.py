@@ -144,6 +144,28 @@ def test_vertices_of_a_removed_bone_do_not_follow_one_elsewhere_that_moves_alike
     np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_bone_that_stands_still_keeps_its_weights(locked):
+    """Its parent would explain them as well; where the other bones are locked, nothing else is left to solve."""
+    rest, triangles = skinned_shapes.cuboid(30, 6)
+    bones, weights = skinned_shapes.chain_weights(rest[:, 0], [2.0, 4.0], reach=0.4)
+    heads, random = np.array([[0.0, 0, 0], [2, 0, 0], [4, 0, 0]]), np.random.default_rng(6)
+    motion = np.tile(np.eye(3, 4), (6, 3, 1, 1))
+    motion[:, 1] = [
+        skinned_shapes.about(turn, heads[1]) for turn in Rotation.from_rotvec(random.normal(size=(6, 3))).as_matrix()
+    ]
+    motion[:, 2] = motion[:, 1]
+    frames = np.array([skin_frame(rest, bones, weights, each) for each in motion])
+    frames += random.normal(scale=1e-3, size=frames.shape)
+    stored = Given(bones, weights, np.array([locked, locked, False]), np.zeros(len(rest), bool))
+    given = Animation(frames.astype(np.float32), triangles), rest, triangles[:, [0, 1]], stored, edited(heads, motion)
+    found = solve_again(*given, 3, smoothness=0.3)
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
+    if not locked:
+        now = np.where(found.bones == 2, found.weights, 0.0).sum(axis=1)
+        np.testing.assert_allclose(now, weights[:, 2], atol=1e-12)
+
+
 @pytest.mark.parametrize("locks", [False, True])
 def test_solving_again_and_again_never_raises_the_error(locks):
     """``locks``: of every third vertex, which has more influences than the others may have."""

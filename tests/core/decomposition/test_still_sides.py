@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.decomposition import Decomposition
-from skinning_tools.core.decomposition.still_images import with_still_images
+from skinning_tools.core.decomposition.still_sides import with_still_sides
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.joint_hierarchy import JointHierarchy
 from skinning_tools.core.skeleton_symmetry import mirrored_bones, mirrored_vertices
@@ -42,7 +42,7 @@ def waving():
 
 def test_the_other_side_has_mirrored_bones(waving):
     found, hierarchy = waving
-    whole, skeleton = with_still_images(found, hierarchy, 10)
+    whole, skeleton = with_still_sides(found, hierarchy, 10)
     assert (found.bone_count, whole.bone_count) == (3, 5)
     np.testing.assert_array_equal(skeleton.partners[skeleton.partners], np.arange(5))
     linked = np.flatnonzero(skeleton.parents >= 0)
@@ -57,7 +57,7 @@ def test_the_other_side_has_mirrored_bones(waving):
 
 def test_weights_are_mirrored_and_what_is_seen_is_the_same(waving):
     found, hierarchy = waving
-    whole, skeleton = with_still_images(found, hierarchy, 10)
+    whole, skeleton = with_still_sides(found, hierarchy, 10)
     for frame in range(0, len(found.transforms), 3):
         given = found.rest, found.bones, found.weights, found.transforms[frame]
         np.testing.assert_allclose(
@@ -74,41 +74,42 @@ def test_vertices_without_a_partner_go_with_those_around_them(waving):
     bones = np.concatenate([found.bones, np.zeros((2, 2), np.int32)])
     weights = np.concatenate([found.weights, [[1.0, 0.0], [1.0, 0.0]]])
     more = replace(found, rest=np.concatenate([found.rest, more]), bones=bones, weights=weights)
-    whole, skeleton = with_still_images(more, hierarchy, 10)
+    whole, skeleton = with_still_sides(more, hierarchy, 10)
     np.testing.assert_array_equal(whole.bones[-2:, 0], skeleton.partners[2])
 
 
 @pytest.mark.parametrize("most", [3, 4])
 def test_no_more_bones_than_allowed(waving, most):
     """The first of them hangs from the body."""
-    whole, skeleton = with_still_images(*waving, most)
+    whole, skeleton = with_still_sides(*waving, most)
     assert whole.bone_count == len(skeleton.parents) == most
     np.testing.assert_array_equal(skeleton.parents[3:], [0][: most - 3])
 
 
-def test_full_rows_keep_their_sums_and_their_error(waving):
-    """A vertex that has no slot left shares its weight among the strongest."""
+def test_a_vertex_without_a_free_slot_follows_the_strongest(waving):
     found, hierarchy = waving
     narrow = replace(found, bones=found.bones[:, :1], weights=np.ones((len(found.rest), 1)))
-    whole, _ = with_still_images(narrow, hierarchy, 10)
+    whole, _ = with_still_sides(narrow, hierarchy, 10)
     assert whole.bones.shape == narrow.bones.shape
     np.testing.assert_array_equal(whole.weights, 1.0)
     assert len(np.unique(whole.bones)) == 5
+    moved = (skin_frame(each.rest, each.bones, each.weights, each.transforms[3]) for each in (whole, narrow))
+    np.testing.assert_array_equal(*moved)
 
 
 def test_bodies_that_are_not_symmetric_stay(waving):
     found, hierarchy = waving
     for given in (replace(hierarchy, partners=None), replace(hierarchy, posed=True)):
-        assert with_still_images(found, given, 10) == (found, given)
+        assert with_still_sides(found, given, 10) == (found, given)
     rest = found.rest + 0.3 * np.random.default_rng(1).normal(size=found.rest.shape)
     crooked = replace(found, rest=rest)
-    assert with_still_images(crooked, hierarchy, 10) == (crooked, hierarchy)
+    assert with_still_sides(crooked, hierarchy, 10) == (crooked, hierarchy)
 
 
 def test_bones_that_do_not_turn_are_not_mirrored(waving):
     """They may be leftovers."""
     found, hierarchy = waving
     still = replace(found, transforms=found.transforms[:, [0, 1, 1]])
-    whole, skeleton = with_still_images(still, hierarchy, 10)
+    whole, skeleton = with_still_sides(still, hierarchy, 10)
     assert whole.bone_count == 4
     np.testing.assert_array_equal(skeleton.partners, [0, 3, -1, 1])

@@ -8,17 +8,16 @@ weights are mirrored: what the animation looks like does not change.
 from dataclasses import replace
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from ..bone_order import parents_first
-from ..geometry import MIRROR_X
+from ..geometry import mirrored
 from ..joint_hierarchy import JointHierarchy, still_joints
-from ..skeleton_symmetry import lone_bones, mirrored_vertices
+from ..skeleton_symmetry import lone_bones, mirrored_vertices, nearest_images
 from ..strongest import strongest_first
 from .types import Decomposition
 
 
-def with_still_images(
+def with_still_sides(
     found: Decomposition, hierarchy: JointHierarchy, most: int
 ) -> tuple[Decomposition, JointHierarchy]:
     """``found`` and ``hierarchy`` with the mirror images in x of bones that turn and have none, up to ``most`` bones.
@@ -29,8 +28,8 @@ def with_still_images(
     partners = hierarchy.partners
     if partners is None or hierarchy.posed or (pairs := mirrored_vertices(found.rest)) is None:
         return found, hierarchy
-    lone, leaders = lone_bones(pairs, partners, found.bones, found.weights)
-    leads = dict(zip(lone.tolist(), leaders.tolist(), strict=True))
+    lone, leading = lone_bones(pairs, partners, found.bones, found.weights)
+    carried = dict(zip(lone.tolist(), leading.tolist(), strict=True))
     turning = ~still_joints(found.transforms, hierarchy)
     # Each image, and the bone that it moves as.
     images, carriers = partners.tolist(), list(range(len(partners)))
@@ -38,7 +37,8 @@ def with_still_images(
     chosen = []
     for bone in parents_first(hierarchy.parents):
         parent = images[parents[bone]] if parents[bone] >= 0 else -1
-        if bone in leads and turning[bone] and parent >= 0 and carriers[parent] == leads[bone] and len(parents) < most:
+        alike = bone in carried and parent >= 0 and carriers[parent] == carried[bone]
+        if alike and turning[bone] and len(parents) < most:
             images[bone] = len(parents)
             carriers.append(carriers[parent])
             parents.append(parent)
@@ -46,10 +46,10 @@ def with_still_images(
     if not chosen:
         return found, hierarchy
     partners = np.append(images, chosen)
-    bones, weights = _shared(found, _mirrored(found.rest, pairs, hierarchy.plane), partners, np.array(carriers))
+    bones, weights = _shared(found, nearest_images(found.rest, pairs, hierarchy.plane), partners, np.array(carriers))
     axes = np.concatenate([found.bone_axes, found.bone_axes[chosen]])
     found = replace(found, transforms=found.transforms[:, carriers], bones=bones, weights=weights, bone_axes=axes)
-    joints = hierarchy.joints[chosen] * MIRROR_X + [2.0 * hierarchy.plane, 0.0, 0.0]
+    joints = mirrored(hierarchy.joints[chosen], hierarchy.plane)
     return found, replace(
         hierarchy,
         parents=np.array(parents, hierarchy.parents.dtype),
@@ -57,14 +57,6 @@ def with_still_images(
         slips=np.append(hierarchy.slips, np.zeros(len(chosen))),
         partners=partners,
     )
-
-
-def _mirrored(rest: np.ndarray, pairs: np.ndarray, plane: float) -> np.ndarray:
-    """``pairs`` (N,), those without a partner with the vertex nearest to their mirror image."""
-    alone = np.flatnonzero(pairs < 0)
-    pairs = pairs.copy()
-    pairs[alone] = cKDTree(rest).query(rest[alone] * MIRROR_X + [2.0 * plane, 0.0, 0.0])[1]
-    return pairs
 
 
 def _shared(
