@@ -6,17 +6,16 @@ from scipy.sparse import diags
 from scipy.spatial import cKDTree
 
 from .deform.influences import weight_matrix
-from .geometry import mirrored, vertex_areas
-from .rotation_centers import mirror_pairs
+from .geometry import diagonal, mirrored, vertex_areas
 from .strongest import strongest_bones
 
 # Of the body's diagonal, how far mirrored vertices may be from each other; the share of vertices that have such a
 # partner on a symmetric body; and the cosine between the weights of a bone and the mirror image of its partner's, where
 # others might be the partner, and where none is left.
 _TOLERANCE, _SYMMETRIC, _SAME, _LIKELY = 0.01, 0.8, 0.7, 0.4
-# A bone of which more than the first share is on each side of the plane is in the middle if the cosine between its
-# weights and their own mirror image is at least the second one.
-_ACROSS, _OWN_IMAGE = 0.15, 0.2
+# A bone is a part in the middle with a limb of one side if it leads the first share of its own mirror image, and if the
+# second share of the rest is that of bones which each have the third share of their image in it: those of the limb.
+_OWN_IMAGE, _OF_LIMB, _IN_IMAGE = 0.15, 0.5, 0.8
 # A bone that leads at least this share of its own mirror image is in the middle, though it is not symmetric.
 _MIDDLE = 0.5
 # Of the diagonal: joints farther from each other's mirror images than this are not of the same place.
@@ -29,9 +28,11 @@ def mirror_plane(rest: np.ndarray) -> float:
 
 
 def mirrored_vertices(rest: np.ndarray) -> np.ndarray | None:
-    """(N,) the vertex that mirrors each of ``rest`` (N, 3) in x, −1 without one; None on a body without symmetry."""
-    pairs = mirror_pairs(rest - [mirror_plane(rest), 0.0, 0.0], tolerance=_TOLERANCE)
-    return pairs if np.count_nonzero(pairs >= 0) >= _SYMMETRIC * len(rest) else None
+    """(N,) the vertex nearest to the mirror image in x of each of ``rest`` (N, 3), −1 where none is near; None on a
+    body without symmetry. It may be nearest to several."""
+    gaps, pairs = cKDTree(rest).query(mirrored(rest, mirror_plane(rest)))
+    near = gaps <= _TOLERANCE * diagonal(rest)
+    return np.where(near, pairs, -1) if np.count_nonzero(near) >= _SYMMETRIC * len(rest) else None
 
 
 def nearest_images(rest: np.ndarray, pairs: np.ndarray, plane: float) -> np.ndarray:
@@ -72,13 +73,10 @@ def paired_bones(
     alike = (counted.T @ every[pairs[paired]]).toarray() / np.maximum(sizes[:, None] * sizes, np.finfo(float).tiny)
     partners = np.full(bone_count, -1)
     _match(partners, alike, _SAME)
-    # What reaches far over to the other side, such as a trunk with an arm, is in the middle if anything.
-    left = rest[:, 0] < mirror_plane(rest)
-    sides = np.array([every[side].T @ areas[side] for side in (left, ~left)])
-    middle = (partners < 0) & (sides.min(axis=0) > _ACROSS * sides.sum(axis=0))
-    partners[middle] = np.where(alike.diagonal() >= _OWN_IMAGE, np.arange(bone_count), -1)[middle]
+    middle = (partners < 0) & _with_limbs_of_one_side(_images(pairs, areas, bones, weights, bone_count))
+    partners[middle] = np.flatnonzero(middle)
     # One that is left on either side is that side's version of the other.
-    alike[middle] = alike[:, middle] = 0.0
+    np.fill_diagonal(alike, 0.0)
     _match(partners, alike, _LIKELY)
     return partners
 
@@ -90,14 +88,35 @@ def lone_bones(
 
     pairs (N,): from ``mirrored_vertices``; partners (P,): from ``mirrored_bones``; bones, weights (N, K).
     """
-    leading, paired = strongest_bones(bones, weights), np.flatnonzero(pairs >= 0)
-    # [bone, bone that leads the mirror images of its vertices]
-    images = np.zeros((len(partners), len(partners)))
-    np.add.at(images, (leading[paired], leading[pairs[paired]]), 1.0)
+    images = _images(pairs, np.ones(len(pairs)), bones, weights, len(partners))
     sizes = images.sum(axis=1)
     lone = np.flatnonzero((partners < 0) & (images.diagonal() < _MIDDLE * sizes))
     lone = lone[np.argsort(-sizes[lone], kind="stable")]
     return lone, images[lone].argmax(axis=1)
+
+
+def _images(
+    pairs: np.ndarray, areas: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int
+) -> np.ndarray:
+    """(P, P) how much of the vertices that each bone leads has mirror images that another one leads, by ``areas``
+    (N,)."""
+    leading, paired = strongest_bones(bones, weights), np.flatnonzero(pairs >= 0)
+    images = np.zeros((bone_count, bone_count))
+    np.add.at(images, (leading[paired], leading[pairs[paired]]), areas[paired])
+    return images
+
+
+def _with_limbs_of_one_side(images: np.ndarray) -> np.ndarray:
+    """(P,) bool: bones of a part in the middle and of limbs that stand still against it, such as a trunk with one arm.
+
+    images (P, P): see ``_images``.
+    """
+    own, sizes = images.diagonal(), images.sum(axis=1)
+    # [bone, bone that has the most of its image]
+    of_limb = _IN_IMAGE * np.where(sizes > 0, sizes, np.inf) <= images.T
+    rest = sizes - own
+    limbs = np.where(of_limb, images, 0.0).sum(axis=1) - np.where(of_limb.diagonal(), own, 0.0)
+    return (sizes > 0) & (own >= _OWN_IMAGE * sizes) & (limbs >= _OF_LIMB * rest) & (rest > 0)
 
 
 def _match(partners: np.ndarray, alike: np.ndarray, least: float) -> None:

@@ -11,7 +11,7 @@ from ..skeleton_symmetry import lone_bones, mirrored_vertices, paired_bones
 from ..strongest import strongest_bones
 from .bone_model import BoneModel
 from .prepared import Prepared
-from .pruning import mean_frame_errors, measured_removal, neighborhoods, without_bones
+from .pruning import Removal, mean_frame_errors, measured_removal, neighborhoods, without_bones
 from .reduction import AnimationMatrix
 from .skin import Skin
 
@@ -42,25 +42,29 @@ def with_mirror_images(skin: Skin, prepared: Prepared, most: int, optimize_rest_
     names = partners.copy()
     names[lone] = count + np.arange(len(lone))
     bones, weights = state.bones.copy(), state.weights.copy()
-    paired = np.flatnonzero(pairs >= 0)
+    # The bone that leads the mirror image of each vertex, −1 without one.
+    led = np.where(pairs >= 0, strongest_bones(state.bones, state.weights)[pairs], -1)
     for bone in lone[::-1]:
-        mine = paired[strongest_bones(state.bones, state.weights)[paired] == bone]
-        named = np.where(names[state.bones[mine]] >= 0, names[state.bones[mine]], names[bone])
-        bones[pairs[mine]], weights[pairs[mine]] = tidy_influences(named, state.weights[mine], bones.shape[1])
+        mine = led == bone
+        image, shares = state.bones[pairs[mine]], state.weights[pairs[mine]]
+        named = np.where(names[image] >= 0, names[image], names[bone])
+        bones[mine], weights[mine] = tidy_influences(named, shares, bones.shape[1])
     begin = skin.rows.reshape(count, 4, -1)[np.append(np.arange(count), carriers)]
     grown = replace(skin, rows=begin.reshape(4 * len(begin), -1)).refitted(replace(state, bones=bones, weights=weights))
     grown = grown.improved(range(1, 1 + _SWEEPS), optimize_rest_pose, progress)
-    return _without_idle(grown, matrix, mean_frame_errors(matrix, BoneModel(skin.rows), state), count)
+    idle = _idle(grown, matrix, mean_frame_errors(matrix, BoneModel(skin.rows), state), count)
+    if len(idle) == len(lone):
+        return skin
+    rows, state = without_bones(grown.rows, grown.state, idle)
+    return replace(grown, rows=rows).refitted(state) if idle else grown
 
 
-def _without_idle(skin: Skin, matrix: AnimationMatrix, noise: np.ndarray, first: int) -> Skin:
-    """Without the bones from ``first`` on that are needed less than _TELLS; noise (N, 1): see ``measured_removal``."""
-    count, near = skin.bone_count, neighborhoods(skin.state, skin.bone_count)
+def _idle(skin: Skin, matrix: AnimationMatrix, noise: np.ndarray, first: int) -> dict[int, Removal]:
+    """The removals of the bones from ``first`` on that are needed less than _TELLS; noise (N, 1): see
+    ``measured_removal``."""
+    near = neighborhoods(skin.state, skin.bone_count)
     # None takes over from another, as that may go, too.
     near[:, first:] = False
-    given = matrix, BoneModel(skin.rows), skin.state, noise, near, np.zeros(count)
-    idle = {bone: each for bone in range(first, count) if (each := measured_removal(*given, bone)).need < _TELLS}
-    if not idle:
-        return skin
-    rows, state = without_bones(skin.rows, skin.state, idle)
-    return replace(skin, rows=rows).refitted(state)
+    given = matrix, BoneModel(skin.rows), skin.state, noise, near, np.zeros(skin.bone_count)
+    removals = {bone: measured_removal(*given, bone) for bone in range(first, skin.bone_count)}
+    return {bone: each for bone, each in removals.items() if each.need < _TELLS}
