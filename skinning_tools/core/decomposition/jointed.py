@@ -45,7 +45,7 @@ _LAST_STEPS = 2
 # Bones are left out if that adds no more than this share of the squared error, or what nobody sees at their vertices.
 _IDLE = 0.01
 # The share of the squared error by which each joint may raise it to be in the body.
-_INSIDE = 0.01
+_INSIDE = 0.02
 # How far motion is extrapolated along its last change, while that lowers the error.
 _EXTRAPOLATION = 0.4
 # What reducing the animation may lose: a share of the error of free bones, at least so much of the unit ball.
@@ -165,17 +165,28 @@ class _JointedSolve:
             checkpoint(progress, part.stop / len(state.points), _STAGE)
 
     def leave_idle_bones_out(self, partners: np.ndarray | None, plane: float) -> np.ndarray | None:
-        """Remove bones that are no vertex's strongest and carry no such bone, if others do as well for their vertices;
-        ``partners`` without them."""
+        """Remove bones that are no vertex's strongest and carry no such bone, if others do as well for their vertices,
+        and each only together with its mirror image; ``partners`` without them."""
         state, skeleton = self.state, self.skeleton
         room = _IDLE * squared_error(self._model(), state, self.kind.source)
         kept, bearing = np.ones(skeleton.count, bool), skeleton.bearing(strongest_bones(state.bones, state.weights))
-        for bone in reversed(parents_first(skeleton.parents)):
-            if not bearing[bone] and bone not in skeleton.parents[kept]:
-                vertices, others, loss = self._without(bone)
-                if loss <= max(room, unseen_error(len(self.motion)) * len(vertices)):
-                    room, kept[bone] = room - max(loss, 0.0), False
-                    state.put(vertices, others)
+        order = parents_first(skeleton.parents)[::-1]
+        for bone in order:
+            image = bone if partners is None or partners[bone] < 0 else partners[bone]
+            both = [each for each in order if each in (bone, image)]
+            staying = kept.copy()
+            staying[both] = False
+            if not kept[bone] or bearing[both].any() or np.isin(both, skeleton.parents[staying]).any():
+                continue
+            former, loss, count = state.copy(), 0.0, 0
+            for each in both:
+                vertices, others, added = self._without(each)
+                state.put(vertices, others)
+                loss, count = loss + added, count + len(vertices)
+            if loss <= max(room, unseen_error(len(self.motion)) * count):
+                room, kept[both] = room - max(loss, 0.0), False
+            else:
+                state.put(slice(None), former)
         bones, weights = strongest_first(state.bones, state.weights, int(kept.sum()))
         self.state = replace(state, bones=(np.cumsum(kept) - 1)[bones].astype(np.int32), weights=weights)
         self.motion, self.skeleton = self.motion[:, kept], skeleton.only(kept)
