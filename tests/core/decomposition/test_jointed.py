@@ -204,7 +204,8 @@ def test_an_idle_bone_is_left_out_only_together_with_its_mirror_image(both_idle)
     idle = [3, 4] if both_idle else [3]
     # Their turns are nothing that a vertex would follow.
     strange = np.zeros((5, len(idle), 3, 4))
-    strange[..., :3] = Rotation.random(5 * len(idle), random_state=0).as_matrix().reshape(5, len(idle), 3, 3)
+    turns = np.random.default_rng(8).normal(size=(5 * len(idle), 3))
+    strange[..., :3] = Rotation.from_rotvec(2.0 * turns).as_matrix().reshape(5, len(idle), 3, 3)
     more = replace(
         found,
         transforms=np.concatenate([found.transforms, strange], axis=1),
