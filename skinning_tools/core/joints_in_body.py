@@ -22,6 +22,7 @@ def into_body(
     image: np.ndarray,
     plane: float,
     surface: BodySurface,
+    more: float | np.ndarray = _MORE_SLIP,
 ) -> np.ndarray:
     """Joints (C, 3), those outside the body drawn toward where the bones meet until they are inside.
 
@@ -29,12 +30,13 @@ def into_body(
     the bones hardly turn, and as long as that adds little slip.
     meeting, middles (C, 3): where the bones of a joint meet, and the middle of both.
     image (C,): the joints that mirror these in x = ``plane``, −1 without one; where they do, they still do in the end.
-    All in shares of the mesh's diagonal.
+    more, or (C,): how much more a joint may slip than at its best place. By default all is in shares of the mesh's
+    diagonal.
     """
     joints = joints.copy()
     exact = np.abs(symmetric_joints(joints, image, plane, np.inf) - joints).max(axis=1) < _ROUNDING
     image = np.where(exact, image, -1)
-    most = with_image(motion.slips(joints), image) + _MORE_SLIP
+    most = with_image(motion.slips(joints), image) + more
     sides = np.where((image >= 0) & (image != np.arange(len(image))), middles[:, 0] - plane, 0.0)
     # Thighs may meet the hip in the middle of it.
     aims = meeting.copy()

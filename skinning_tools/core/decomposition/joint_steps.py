@@ -59,6 +59,18 @@ class JointSystem:
 
         for_each(eliminated, range(len(blocks)), take, JOINT_THREADS)
 
+    def costs(self, heads: np.ndarray) -> np.ndarray:
+        """(n, 4, 4) by how much a joint at c, all others as they are in ``heads`` (n, 3), raises the error: the squares
+        of [c; 1]."""
+        count = len(heads)
+        costs, joints = np.zeros((count, 4, 4)), np.arange(count)
+        costs[:, :3, :3] = own = self.matrix.reshape(count, 3, count, 3)[joints, :, joints]
+        right = self.right.reshape(count, 3)
+        drawn = right + np.einsum("cij,cj->ci", own, heads)
+        costs[:, :3, 3] = costs[:, 3, :3] = -drawn
+        costs[:, 3, 3] = np.einsum("ci,ci->c", drawn + right, heads)
+        return costs
+
     def turns(self, step: np.ndarray) -> np.ndarray:
         """(F, p, 3) of the bones, as axes times angles, when joints make the ``step`` (n, 3)."""
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..animation import Animation
 from ..binding.influence_rows import padded_influences
+from ..body_surface import BodySurface
 from ..bone_order import parents_first
 from ..dense import one_blas_thread
 from ..geometry import diagonal
@@ -43,6 +44,8 @@ _LAST_ROUNDS = 12
 _LAST_STEPS = 2
 # Bones are left out if that adds no more than this share of the squared error, or what nobody sees at their vertices.
 _IDLE = 0.01
+# The share of the squared error by which each joint may raise it to be in the body.
+_INSIDE = 0.02
 # How far motion is extrapolated along its last change, while that lowers the error.
 _EXTRAPOLATION = 0.4
 # What reducing the animation may lose: a share of the error of free bones, at least so much of the unit ball.
@@ -89,6 +92,7 @@ def solve_jointed(
     skeleton.mirror(partners, plane)
     sample.improve(rounds - rounds // 2, span(progress, 0.26, 0.42))
     sample.move()
+    sample.draw_into_body(solve.surface(animation.triangles))
     solve.motion = sample.motion
     solve.fit_vertices(span(progress, 0.42, 0.46))
     solve.start_vertices_anew(span(progress, 0.46, 0.5))
@@ -98,6 +102,7 @@ def solve_jointed(
     if settings.smoothness:
         solve.smooth(matrix, animation.triangles, settings.smoothness, span(progress, 0.7, 0.8))
     solve.move()
+    solve.draw_into_body(solve.surface(animation.triangles))
     # The joints have moved, and from here on they do not.
     solve.limit()
     solve.move(joints=False)
@@ -135,6 +140,17 @@ class _JointedSolve:
         few.importance = share if few.importance is None else share * few.importance
         return _JointedSolve(kind, few, self.motion, self.skeleton, self._optimize)
 
+    def surface(self, triangles: np.ndarray) -> BodySurface | None:
+        """Of the rest pose, if it has one."""
+        return BodySurface(self.state.points[:, :3], triangles) if len(triangles) else None
+
+    def draw_into_body(self, surface: BodySurface | None) -> None:
+        """Joints outside the ``surface`` move into it where that costs little, and stay there."""
+        if surface is not None:
+            equations = self._equations()
+            most = _INSIDE * max(equations.squared_error(to_rows(self.motion)) + self._squared_norm, 0.0)
+            self.motion = self.skeleton.draw_into_body(equations, self.motion, surface, most)
+
     def start_vertices_anew(self, progress: Progress) -> None:
         """Weights from the best bone of each vertex on, where that comes closer than the present ones: these go back to
         free bones, which moved otherwise."""
@@ -149,17 +165,28 @@ class _JointedSolve:
             checkpoint(progress, part.stop / len(state.points), _STAGE)
 
     def leave_idle_bones_out(self, partners: np.ndarray | None, plane: float) -> np.ndarray | None:
-        """Remove bones that are no vertex's strongest and carry no such bone, if others do as well for their vertices;
-        ``partners`` without them."""
+        """Remove bones that are no vertex's strongest and carry no such bone, if others do as well for their vertices,
+        and each only together with its mirror image; ``partners`` without them."""
         state, skeleton = self.state, self.skeleton
         room = _IDLE * squared_error(self._model(), state, self.kind.source)
         kept, bearing = np.ones(skeleton.count, bool), skeleton.bearing(strongest_bones(state.bones, state.weights))
-        for bone in reversed(parents_first(skeleton.parents)):
-            if not bearing[bone] and bone not in skeleton.parents[kept]:
-                vertices, others, loss = self._without(bone)
-                if loss <= max(room, unseen_error(len(self.motion)) * len(vertices)):
-                    room, kept[bone] = room - max(loss, 0.0), False
-                    state.put(vertices, others)
+        order = parents_first(skeleton.parents)[::-1]
+        for bone in order:
+            image = bone if partners is None or partners[bone] < 0 else partners[bone]
+            both = [each for each in order if each in (bone, image)]
+            staying = kept.copy()
+            staying[both] = False
+            if not kept[bone] or bearing[both].any() or np.isin(both, skeleton.parents[staying]).any():
+                continue
+            former, loss, count = state.copy(), 0.0, 0
+            for each in both:
+                vertices, others, added = self._without(each)
+                state.put(vertices, others)
+                loss, count = loss + added, count + len(vertices)
+            if loss <= max(room, unseen_error(len(self.motion)) * count):
+                room, kept[both] = room - max(loss, 0.0), False
+            else:
+                state.put(slice(None), former)
         bones, weights = strongest_first(state.bones, state.weights, int(kept.sum()))
         self.state = replace(state, bones=(np.cumsum(kept) - 1)[bones].astype(np.int32), weights=weights)
         self.motion, self.skeleton = self.motion[:, kept], skeleton.only(kept)

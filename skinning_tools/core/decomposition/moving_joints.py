@@ -3,7 +3,10 @@
 
 import numpy as np
 
+from ..body_surface import BodySurface
 from ..bone_order import subtrees
+from ..joints_in_body import into_body
+from ..pair_motion import PairMotion
 from ..skeleton_symmetry import symmetric_joints
 from . import rigid
 from .joint_steps import JointSteps, JointSystem
@@ -77,12 +80,32 @@ class MovingJoints:
         """Better motion (F, P, 3, 4) by so many steps of all bones and, unless they stay, of the joints as well."""
         bones = JointSteps(equations, self.parents, self._free)
         children = np.flatnonzero((self.parents >= 0) & self._movable & joints)
-        mass = bones.mass[children]
-        faint = len(motion) * _FAINT_TURN**2 * np.maximum(mass, max(_LEAST_SHARE * mass.sum(), _LEAST_MASS))
+        faint = _FAINT_TURN**2 * _carried(bones, children, len(motion))
         motion, errors = bones.settled(motion, self.heads)
         for _ in range(steps):
             motion, errors = self._stepped(bones, motion, errors, children, faint)
         return motion
+
+    def draw_into_body(
+        self, equations: NormalEquations, motion: np.ndarray, surface: BodySurface, most: float
+    ) -> np.ndarray:
+        """``motion`` (F, P, 3, 4) after joints outside the body have moved toward where they were found until they are
+        inside, as far as each of them raises the squared error by at most so much. From then on these stay."""
+        bones = JointSteps(equations, self.parents, self._free)
+        children = np.flatnonzero((self.parents >= 0) & self._movable)
+        motion, errors = bones.settled(motion, self.heads)
+        system, heads = bones.linearized(motion, self.heads, children), self.heads.copy()
+        carried = _carried(bones, children, len(motion))
+        costs = PairMotion(system.costs(heads[children]) / carried[:, None, None])
+        aims, image = self.found[children], np.full(len(children), -1)
+        if self._partners is not None:
+            image = places_of(self._partners, np.isin(np.arange(self.count), children))
+        more = np.sqrt(most / carried)
+        heads[children] = into_body(costs, heads[children], aims, aims, image, self._plane, surface, more)
+        step = self._mirrored(self._allowed(heads)) - self.heads
+        self.heads = self.heads + step
+        self._movable = self._movable & (step == 0).all(axis=1)
+        return bones.moved(system, motion, errors, self.heads, step[children])[0]
 
     def _stepped(
         self, bones: JointSteps, motion: np.ndarray, errors: np.ndarray, children: np.ndarray, faint: np.ndarray
@@ -141,7 +164,7 @@ class MovingJoints:
     def only(self, kept: np.ndarray) -> "MovingJoints":
         """The bones ``kept`` (P,) alone, whose parents are kept, too."""
         parents = places_of(self.parents, kept).astype(np.int32)
-        return MovingJoints(self.heads[kept], parents, self.found[kept])
+        return MovingJoints(self.heads[kept], parents, self.found[kept], self._movable[kept], self._free[kept])
 
     def slid(self, equations: NormalEquations, motion: np.ndarray, most: float) -> np.ndarray:
         """Better motion (F, P, 3, 4) of bones that may leave their joints by up to ``most``."""
@@ -149,6 +172,12 @@ class MovingJoints:
         for _ in range(_SLIPPING_SWEEPS):
             motion = bones.slid(motion, most)
         return motion
+
+
+def _carried(bones: JointSteps, children: np.ndarray, frame_count: int) -> np.ndarray:
+    """(n,) what the joints of ``children`` (n,) move in all frames, in squared weights, and never nothing."""
+    mass = bones.mass[children]
+    return frame_count * np.maximum(mass, max(_LEAST_SHARE * mass.sum(), _LEAST_MASS))
 
 
 def _images(partners: np.ndarray, parents: np.ndarray) -> np.ndarray:

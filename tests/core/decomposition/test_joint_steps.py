@@ -8,10 +8,12 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from skinning_tools.core import solve_memory
+from skinning_tools.core.body_surface import BodySurface
 from skinning_tools.core.decomposition.joint_steps import JointSteps
 from skinning_tools.core.decomposition.jointed_bones import JointedBones, joined
 from skinning_tools.core.decomposition.moving_joints import MovingJoints
 from skinning_tools.core.decomposition.transforms import NormalEquations, design_matrix, to_rows
+from tests.core import skinned_shapes
 
 PARENTS = np.array([1, -1, 1, 2, -1])
 COUNT, FRAMES = len(PARENTS), 5
@@ -142,3 +144,31 @@ def test_memory_of_a_step_stays_within_its_estimate(monkeypatch):
     assert peak <= solve_memory.joint_memory(frames, count)
     # Factors of all frames would not fit.
     assert solve_memory.joint_memory(frames, count) < frames * factor_bytes
+
+
+@pytest.mark.parametrize("axes", [[0, 1, 0], [1, 1, 1]])
+def test_a_joint_outside_goes_into_the_body_along_directions_that_the_motion_does_not_tell(axes):
+    # A bar, 0.3 thick, whose far half turns about a place beside it, about one axis through it or about all.
+    rest, triangles = skinned_shapes.cuboid(length=6.0)
+    rest, inside, outside = 0.3 * rest, np.array([0.9, 0.1, 0.0]), np.array([0.9, 0.2, 0.0])
+    turns = np.random.default_rng(6).normal(size=(FRAMES, 3)) * axes
+    motion = np.tile(np.eye(3, 4), (FRAMES, 2, 1, 1))
+    motion[:, 1] = [skinned_shapes.about(Rotation.from_rotvec(turn).as_matrix(), outside) for turn in turns]
+    points = np.concatenate([rest, np.ones((len(rest), 1))], axis=1)
+    design = design_matrix(points, (rest[:, :1] > inside[0]).astype(int), np.ones((len(rest), 1)), 2)
+    data = design @ to_rows(motion)
+    equations = NormalEquations(2, data.shape[1])
+    equations.add(design, data)
+    skeleton = MovingJoints(np.array([inside, outside]), np.array([-1, 0]), np.array([inside, inside]))
+    surface, most = BodySurface(rest, triangles), 1e-4 * float(np.square(data).sum())
+    moved = skeleton.draw_into_body(equations, motion, surface, most)
+    told = axes == [1, 1, 1]
+    assert surface.inside(skeleton.heads[1:])[0] != told
+    assert equations.squared_error(to_rows(moved)) + float(np.square(data).sum()) <= most
+    if told:
+        np.testing.assert_array_equal(skeleton.heads[1], outside)
+    else:
+        # It stays there.
+        drawn = skeleton.heads.copy()
+        skeleton.moved(equations, moved, 3)
+        np.testing.assert_array_equal(skeleton.heads, drawn)

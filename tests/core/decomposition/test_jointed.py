@@ -195,6 +195,39 @@ def test_an_idle_bone_at_the_end_of_a_chain_is_left_out():
     assert result.bones.max() == 2
 
 
+@pytest.mark.parametrize("both_idle", [True, False])
+def test_an_idle_bone_is_left_out_only_together_with_its_mirror_image(both_idle):
+    animation = bending_bar(frames=5)
+    settings = replace(SETTINGS, iterations=3)
+    found, hierarchy = free_solve(animation, settings)
+    near, trunk, far = in_order(found)
+    idle = [3, 4] if both_idle else [3]
+    # Their turns are nothing that a vertex would follow.
+    strange = np.zeros((5, len(idle), 3, 4))
+    turns = np.random.default_rng(8).normal(size=(5 * len(idle), 3))
+    strange[..., :3] = Rotation.from_rotvec(2.0 * turns).as_matrix().reshape(5, len(idle), 3, 3)
+    more = replace(
+        found,
+        transforms=np.concatenate([found.transforms, strange], axis=1),
+        bone_axes=np.tile(np.eye(3), (3 + len(idle), 1, 1)),
+    )
+    partners = np.full(3 + len(idle), -1)
+    partners[trunk] = trunk
+    for one, other in ((near, far), (3, 4)) if both_idle else ((3, far),):
+        partners[[one, other]] = other, one
+    places = [[3.4, 0, 0], [2.6, 0, 0]][: len(idle)]
+    tree = replace(
+        hierarchy,
+        parents=np.append(hierarchy.parents, [trunk] * len(idle)).astype(np.int32),
+        joints=np.vstack([hierarchy.joints, places]),
+        slips=np.append(hierarchy.slips, [0.1] * len(idle)),
+        partners=partners,
+        plane=3.0,
+    )
+    left = solve_jointed(animation, more, tree, settings)[1]
+    assert len(left.parents) == (3 if both_idle else 4)
+
+
 def test_a_bone_that_is_no_vertex_s_strongest_stays_where_it_is_needed():
     # The far half follows the near one a little more than the bone that it alone has.
     rest, triangles = skinned_shapes.cuboid()
