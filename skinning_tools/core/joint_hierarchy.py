@@ -78,7 +78,7 @@ class JointHierarchy:
     def heirs(self) -> np.ndarray:
         """(P,) the child of each bone that continues it, −1 without one: the child with the most bones below it.
 
-        A bone in the middle is only continued by one in the middle, or, if it is a root, by one without a partner. If
+        A bone in the middle is only continued by one in the middle, or, if it is a root, by one without an image. If
         several children have as many bones below them, such as the ears of a head, none continues a bone but a root.
         """
         counts, middle = self.descendant_counts(), self.middle
@@ -87,7 +87,7 @@ class JointHierarchy:
         # The last of several children is the heaviest.
         for bone in np.argsort(counts, kind="stable"):
             parent = self.parents[bone]
-            alone = self.partners is None or self.partners[bone] < 0
+            alone = self.posed or self.partners is None or self.partners[bone] < 0
             if parent >= 0 and (middle[bone] or not middle[parent] or (alone and self.parents[parent] < 0)):
                 result[parent] = bone
         for parent in np.flatnonzero((result >= 0) & (self.parents >= 0)):
