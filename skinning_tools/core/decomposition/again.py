@@ -12,8 +12,10 @@ from ..dense import one_blas_thread
 from ..geometry import diagonal
 from ..joint_hierarchy import moments
 from ..progress import Progress, ignore, span
+from ..strongest import strongest_first
 from .bone_model import BoneModel, homogeneous
 from .first_weights import FirstWeights, first_weights
+from .idle_influences import without_idle_influences
 from .near_weights import PoseLimits
 from .new_joints import NewJoints
 from .partial import Given, solve_weights
@@ -145,6 +147,7 @@ class _Alternation:
         self._animation, self._rest, self._edges, self._skeleton, self._start = animation, rest, edges, skeleton, start
         self._max_influences, self._smoothness = settings
         self._given = replace(stored, bones=start.bones, weights=start.weights)
+        self._locked_by_user = stored.locked_bones
         self._joints, self._motion = skeleton.joints, skeleton.motion.copy()
         self._left_out = start.lost
         self._parts = (~start.lost, np.ones(len(skeleton.parents), bool)), *start.around
@@ -214,11 +217,7 @@ class _Alternation:
         apart = self._transforms - self._transforms[:, parents]
         spreads = moments(self._rest, self._given.bones, self._given.weights, len(parents))
         moved = np.sqrt(np.einsum("fpij,pjk,fpik->p", apart, spreads, apart) / len(apart))
-        still = (parents >= 0) & ~self._start.new & (moved < _STILL * size)
-        held = replace(self._given, locked_bones=self._given.locked_bones | still)
-        # With the bones that the user has locked, nothing might be left.
-        if held.free_vertices.any():
-            self._lock(still)
+        self._lock((parents >= 0) & ~self._start.new & (moved < _STILL * size))
 
     def _lock(self, bones: np.ndarray) -> None:
         """Keep the weights of ``bones`` (Q,) bool from here on."""
@@ -266,9 +265,11 @@ class _Alternation:
             replace(given, locked_bones=given.locked_bones | ~near, locked_vertices=given.locked_vertices | ~vertices)
             for vertices, near in self._parts
         ]
-        # Where nothing is free, the solve tells so.
-        parts = [part for part in parts if part.free_vertices.any()] or [given]
+        parts = [part for part in parts if part.free_vertices.any()]
         skin = given.bones, given.weights
+        if not parts and not replace(given, locked_bones=self._locked_by_user).free_vertices.any():
+            # The solve tells so.
+            parts = [given]
         for number, part in enumerate(parts):
             step = span(progress, number / len(parts), (number + 1) / len(parts))
             part = replace(part, bones=skin[0], weights=skin[1])
@@ -301,7 +302,7 @@ class _PosableWeights:
         former: tuple[np.ndarray, np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray]:
         """bones and weights (N, K) within the limits about ``heads`` (P, 3), from those of ``skin``, or as they were in
-        ``former``."""
+        ``former``, without idle influences."""
         bones, weights = skin[0].copy(), skin[1].copy()
         # Of vertices with locked bones, rows may be wider.
         width = min(self._max_influences, bones.shape[1])
@@ -311,6 +312,8 @@ class _PosableWeights:
         model = BoneModel(to_rows(self._matrix.from_object_space(self._rest, transforms)[1]))
         limits = self._limits(heads, len(transforms))
         limits.keep(model, state, self._matrix, optimize_rest_pose=False, former=before)
+        state.bones, state.weights = strongest_first(state.bones, state.weights)
+        state = without_idle_influences(model, state, self._matrix, limits, optimize_rest_pose=False)
         kept = padded_influences(state.bones, state.weights, bones.shape[1])
         bones[self._free], weights[self._free] = kept
         return bones, weights
