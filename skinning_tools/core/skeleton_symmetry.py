@@ -67,10 +67,14 @@ def paired_bones(
     paired = np.flatnonzero(pairs >= 0)
     areas = np.ones(len(rest)) if triangles is None else vertex_areas(rest, triangles)
     areas = areas if areas.any() else np.ones(len(rest))
+    # As much on both sides, however they are triangulated.
+    areas[paired] = 0.5 * (areas[paired] + areas[pairs[paired]])
     every = weight_matrix(bones, weights, bone_count)
     counted = diags(areas[paired]) @ every[paired]
     sizes = np.sqrt(np.asarray(counted.multiply(every[paired]).sum(axis=0))).ravel()
-    alike = (counted.T @ every[pairs[paired]]).toarray() / np.maximum(sizes[:, None] * sizes, np.finfo(float).tiny)
+    common, most = (counted.T @ every[pairs[paired]]).toarray(), sizes[:, None] * sizes
+    # Several vertices may have one nearest image.
+    alike = np.divide(0.5 * (common + common.T), most, out=np.zeros_like(most), where=most > 0)
     partners = np.full(bone_count, -1)
     _match(partners, alike, _SAME)
     middle = (partners < 0) & _with_limbs_of_one_side(_images(pairs, areas, bones, weights, bone_count))

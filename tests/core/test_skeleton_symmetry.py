@@ -70,6 +70,23 @@ def test_versions_of_two_sides_are_partners_though_they_differ():
     np.testing.assert_array_equal(mirrored_bones(rest, bones, np.ones(bones.shape), 3), [0, 2, 1])
 
 
+def test_partners_are_mutual_however_the_sides_are_triangulated():
+    """Quads are cut along the same diagonal on both sides, so that areas of mirrored vertices differ."""
+    x, y = (each.ravel().astype(float) for each in np.meshgrid(np.arange(-6, 7), np.arange(7), indexing="ij"))
+    rest = np.stack([x, y, 0.3 * np.sin(y)], axis=1)
+    index = np.arange(len(rest)).reshape(13, 7)
+    corners = index[:-1, :-1].ravel(), index[1:, :-1].ravel(), index[1:, 1:].ravel(), index[:-1, 1:].ravel()
+    triangles = np.concatenate([np.stack([corners[i] for i in each], axis=1) for each in ((0, 1, 2), (0, 2, 3))])
+    random = np.random.default_rng(104)
+    for _ in range(100):
+        centers = np.stack([random.uniform(-6, 6, 6), random.uniform(0, 7, 6), np.zeros(6)], axis=1)
+        weights = np.exp(-2.0 * np.linalg.norm(rest[:, None] - centers, axis=2))
+        weights /= weights.sum(axis=1, keepdims=True)
+        partners = mirrored_bones(rest, np.tile(np.arange(6), (len(rest), 1)), weights, 6, triangles)
+        found = np.flatnonzero(partners >= 0)
+        np.testing.assert_array_equal(partners[partners[found]], found)
+
+
 def test_a_body_without_symmetry_has_none():
     rest, bones, weights = body()
     rest = rest + 0.5 * np.random.default_rng(1).normal(size=rest.shape)

@@ -73,7 +73,7 @@ def first_weights(
     best, distances = own.copy(), segment_distances(rest, ends[own, 0], axes[own])
     for bone, beside in zip(np.flatnonzero(new), _beside(parents, new), strict=True):
         distance = segment_distances(rest, ends[bone, 0], axes[bone])
-        nearer = beside[own] & (distance < distances)
+        nearer = beside[own] & (distance < distances) & ~locked[own] & ~locked[bone]
         best[nearer], distances[nearer] = bone, distance[nearer]
     taken = best != own
     bones[taken], weights[taken] = best[taken, None], 0.0

@@ -99,9 +99,10 @@ def _without(own: OwnBones, now: VertexState, last: int, limits: PoseLimits, opt
     left = replace(base, weights=base.weights + change)
     if optimize_rest_pose:
         left.points = fit_rest_positions(*own.system(left.weights), left.points)
-    left.weights = limits.capped(left)
-    beyond = limits.broken(now)
-    left.put(beyond, base.of(beyond))
+    # Under another strongest bone, limits could cut weights by more.
+    unlike = limits.broken(now) | (left.weights.argmax(axis=1) != base.weights.argmax(axis=1))
+    left.put(unlike, base.of(unlike))
+    left.weights = np.where(unlike[:, None], left.weights, limits.capped(left))
     return left
 
 

@@ -200,6 +200,8 @@ class _JointedSolve:
         vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
         mine = state.of(vertices)
         heirs = np.setdiff1d(np.append(mine.bones[mine.weights > 0], parent), [bone, -1])
+        if not len(vertices) or not len(heirs):
+            return vertices, mine, np.inf if len(vertices) else 0.0
         data = self.kind.source.rows(vertices)
         others, errors = refitted(model, heirs, data, mine)
         added = errors - vertex_errors(model, mine, data)

@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from ..binding.influence_rows import tidy_influences
+from ..deform.influences import weight_matrix
 from ..progress import Progress
 from ..skeleton_symmetry import lone_bones, mirrored_vertices, paired_bones
 from ..strongest import strongest_bones
 from .bone_model import BoneModel
 from .prepared import Prepared
-from .pruning import Removal, mean_frame_errors, measured_removal, neighborhoods, without_bones
+from .pruning import Removal, mean_frame_errors, measured_removal, without_bones
 from .reduction import AnimationMatrix
 from .skin import Skin
 
@@ -35,8 +36,9 @@ def with_mirror_images(skin: Skin, prepared: Prepared, most: int, optimize_rest_
         return skin
     partners = paired_bones(rest, pairs, state.bones, state.weights, count, prepared.triangles)
     lone, carriers = lone_bones(pairs, partners, state.bones, state.weights)
-    room = max(most - count, 0)
-    lone, carriers = lone[:room], carriers[:room]
+    # Where both lack an image, each would get the other's vertices.
+    alone = ~np.isin(carriers, lone)
+    lone, carriers = lone[alone][: max(most - count, 0)], carriers[alone][: max(most - count, 0)]
     if not len(lone):
         return skin
     names = partners.copy()
@@ -52,19 +54,24 @@ def with_mirror_images(skin: Skin, prepared: Prepared, most: int, optimize_rest_
     begin = skin.rows.reshape(count, 4, -1)[np.append(np.arange(count), carriers)]
     grown = replace(skin, rows=begin.reshape(4 * len(begin), -1)).refitted(replace(state, bones=bones, weights=weights))
     grown = grown.improved(range(1, 1 + _SWEEPS), optimize_rest_pose, progress)
-    idle = _idle(grown, matrix, mean_frame_errors(matrix, BoneModel(skin.rows), state), count)
+    idle = _idle(grown, matrix, mean_frame_errors(matrix, BoneModel(skin.rows), state), carriers)
     if len(idle) == len(lone):
         return skin
-    rows, state = without_bones(grown.rows, grown.state, idle)
-    return replace(grown, rows=rows).refitted(state) if idle else grown
+    if idle:
+        rows, state = without_bones(grown.rows, grown.state, idle)
+        grown = replace(grown, rows=rows).refitted(state)
+    return grown if grown.squared_error() <= skin.squared_error() else skin
 
 
-def _idle(skin: Skin, matrix: AnimationMatrix, noise: np.ndarray, first: int) -> dict[int, Removal]:
-    """The removals of the bones from ``first`` on that are needed less than _TELLS; noise (N, 1): see
-    ``measured_removal``."""
-    near = neighborhoods(skin.state, skin.bone_count)
+def _idle(skin: Skin, matrix: AnimationMatrix, noise: np.ndarray, carriers: np.ndarray) -> dict[int, Removal]:
+    """The removals of the last bones, the images, that are needed less than _TELLS; noise (N, 1): see
+    ``measured_removal``; carriers (n,): what led the vertices of each image before."""
+    count, first = skin.bone_count, skin.bone_count - len(carriers)
+    used = weight_matrix(skin.state.bones, skin.state.weights, count)
+    near = (used.T @ used).toarray() > 0
+    near[np.arange(first, count), carriers] = True
     # None takes over from another, as that may go, too.
     near[:, first:] = False
-    given = matrix, BoneModel(skin.rows), skin.state, noise, near, np.zeros(skin.bone_count)
-    removals = {bone: measured_removal(*given, bone) for bone in range(first, skin.bone_count)}
+    given = matrix, BoneModel(skin.rows), skin.state, noise, near, np.zeros(count)
+    removals = {bone: measured_removal(*given, bone) for bone in range(first, count)}
     return {bone: each for bone, each in removals.items() if each.need < _TELLS}

@@ -9,6 +9,7 @@ costs accuracy, so that the error may grow by a given share only, and by what no
 """
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from ..bone_order import subtrees
 from ..deform.influences import weight_matrix
@@ -58,7 +59,7 @@ class PoseLimits:
     def _excess(self, state: VertexState) -> np.ndarray:
         """(N, P) how far the turn of each bone moves a vertex, by how far it may."""
         carried = weight_matrix(state.bones, state.weights, len(self._may)) @ self._below.T.astype(float)
-        away = np.linalg.norm(state.points[:, None, :3] - self._heads, axis=2)
+        away = cdist(state.points[:, :3], self._heads)
         moved = 2.0 * np.sin(0.5 * _TURN) * carried * away / _MOST
         moved[self._may[strongest_bones(state.bones, state.weights)]] = 0.0
         return moved
@@ -123,7 +124,7 @@ class PoseLimits:
             cost = np.maximum(errors[wrong] + least - present - given[wrong] - self.unseen, 0.0) - seen[wrong]
             if now.importance is not None:
                 cost *= now.importance
-            order = np.argsort(cost / self._excess(now).max(axis=1, initial=0.0))
+            order = np.argsort(cost / self._excess(now).max(axis=1, initial=0.0), kind="stable")
             room = max(_DEARER * counted(given, state) - counted(seen, state), 0.0)
             chosen = order[np.cumsum(np.maximum(cost[order], 0.0)) <= room]
         state.put(wrong[chosen], best.of(chosen))

@@ -11,6 +11,7 @@ from .bone_kinds import AffineBones, BoneKind, StiffBones
 from .bone_model import homogeneous
 from .prepared import Prepared
 from .sweeps import alternate, collect_equations
+from .transforms import NormalEquations
 from .types import Settings
 from .vertex_step import VertexState, single_bones
 
@@ -41,10 +42,16 @@ class Skin:
         )
         return Skin(self.kind, rows, state, (*self.errors, *errors))
 
+    def squared_error(self) -> float:
+        """‖TX − A‖² − ‖A‖²."""
+        return self._equations(self.state).squared_error(self.rows)
+
     def refitted(self, state: VertexState) -> "Skin":
         """The bones fitted to other vertices, or to the same ones with other bones."""
-        equations = collect_equations(state, self.kind.source, self.bone_count)
-        return replace(self, rows=self.kind.fit(self.kind.of_source(equations), self.rows), state=state)
+        return replace(self, rows=self.kind.fit(self._equations(state), self.rows), state=state)
+
+    def _equations(self, state: VertexState) -> NormalEquations:
+        return self.kind.of_source(collect_equations(state, self.kind.source, self.bone_count))
 
 
 def begin(prepared: Prepared, settings: Settings, labels: np.ndarray) -> Skin:

@@ -55,6 +55,13 @@ def test_a_new_bone_takes_the_nearest_vertices_of_the_bones_beside_it():
     assert not found.lost.any()
 
 
+@pytest.mark.parametrize("locked", [0, 1])
+def test_new_bones_and_locked_ones_take_nothing_from_each_other(locked):
+    given = REST, EDGES, np.zeros((9, 1), int), np.ones((9, 1)), ends((0, 3), (3, 8)), np.array([-1, 0])
+    found = first_weights(*given, locked=np.arange(2) == locked)
+    np.testing.assert_array_equal(strongest_bones(found.bones, found.weights), 0)
+
+
 @pytest.mark.parametrize("locked", [False, True])
 def test_weights_hold_when_the_skeleton_is_posed(locked):
     """One end of a bar follows the other end a little, by less than the noise."""
