@@ -75,6 +75,15 @@ class BodySurface:
         pairs = np.unique(np.stack([labels, self._place]), axis=1)
         return np.bincount(pairs[0], minlength=count)
 
+    def patches(self, labels: np.ndarray) -> np.ndarray:
+        """(N,) the patch of each vertex: vertices of one of the ``labels`` (N,) that hang together. A place where
+        several labels meet belongs to the patch of the last one."""
+        at_place = np.empty(len(self._places), dtype=labels.dtype)
+        at_place[self._place] = labels
+        ends = np.concatenate([self._edges, self._bridges])
+        ends = ends[at_place[ends[:, 0]] == at_place[ends[:, 1]]]
+        return connected_components(_graph(self._places, ends), directed=False)[1][self._place]
+
     def inside(self, places: np.ndarray) -> np.ndarray:
         """(n,) bool: which of ``places`` (n, 3) the surface surrounds, by more than half where it has holes.
 

@@ -264,6 +264,7 @@ def _solve(
     from ...core.decomposition.clips import decompose_clips
     from ...core.decomposition.jointed import solve_jointed
     from ...core.decomposition.posable import solve_posable
+    from ...core.decomposition.separate_parts import with_separate_parts
     from ...core.decomposition.still_sides import with_still_sides
     from ...core.joint_search import find_joint_hierarchy
     from ...core.limb_pairs import with_limb_pairs
@@ -279,6 +280,8 @@ def _solve(
         # gains.
         free = replace(solver, residual_shapes=0, smoothness=0.0, emphasis=0.0, surface=0.0)
     found = decompose_clips(animation, lengths, free, span(progress, 0.0, 0.5), importance)
+    if settings.bone_kind == "RIGID":
+        found = with_separate_parts(found, animation.triangles, settings.bone_count)
     skin = found.rest, found.bones, found.weights
     hierarchy = find_joint_hierarchy(*skin, found.transforms, animation.triangles)
     given, part = (animation, found, hierarchy, solver), span(progress, 0.5, 1.0)

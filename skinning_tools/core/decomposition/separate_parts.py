@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parts of a body that move as one though they are far from each other, such as feet that all stand on the ground.
+
+One bone explains them all, but nobody can pose it, and what hangs from one part would hang from all. Each part gets a
+bone of its own, which moves as the one that they had: what the animation looks like does not change.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import squareform
+
+from ..body_surface import BodySurface
+from ..geometry import diagonal
+from ..strongest import strongest_bones
+from .types import Decomposition
+
+# A patch of the surface is a part if it has at least this share of what the bone leads.
+_LEAST = 0.1
+# Parts are separate if the gap between them is at least this share of the size of the smaller one.
+_GAP = 0.5
+
+
+def with_separate_parts(found: Decomposition, triangles: np.ndarray, most: int) -> Decomposition:
+    """``found`` with a bone for each of the separate parts that a bone leads, up to ``most`` bones.
+
+    triangles (T, 3). The same where each bone leads one part.
+    """
+    if not len(triangles) or found.bone_count >= most:
+        return found
+    surface, leading = BodySurface(found.rest, triangles), strongest_bones(found.bones, found.weights)
+    patches, areas = surface.patches(leading), surface.areas()
+    bones, carriers = found.bones.copy(), list(range(found.bone_count))
+    for bone in range(found.bone_count):
+        mine = np.flatnonzero(leading == bone)
+        parts = _parts(found.rest[mine], patches[mine], areas[mine])[: most - len(carriers) + 1]
+        if len(parts) > 1:
+            trees = [cKDTree(found.rest[mine[part]]) for part in parts]
+            used = np.flatnonzero((found.bones == bone).any(axis=1))
+            nearest = np.argmin([tree.query(found.rest[used])[0] for tree in trees], axis=0)
+            names = np.append(bone, len(carriers) + np.arange(len(parts) - 1))
+            bones[used] = np.where(found.bones[used] == bone, names[nearest][:, None], bones[used])
+            carriers += [bone] * (len(parts) - 1)
+    if len(carriers) == found.bone_count:
+        return found
+    return replace(found, bones=bones, transforms=found.transforms[:, carriers], bone_axes=found.bone_axes[carriers])
+
+
+def _parts(points: np.ndarray, patches: np.ndarray, areas: np.ndarray) -> list[np.ndarray]:
+    """The points (n, 3) of each separate part, the largest part first; patches, areas (n,) of each point."""
+    _, patches = np.unique(patches, return_inverse=True)
+    shares = np.bincount(patches, areas)
+    large = np.flatnonzero(shares >= _LEAST * max(shares.sum(), np.finfo(float).tiny))
+    members = [np.flatnonzero(patches == patch) for patch in large]
+    if len(members) < 2:
+        return members
+    trees, sizes = [cKDTree(points[part]) for part in members], [diagonal(points[part]) for part in members]
+    gaps = np.zeros((len(members), len(members)))
+    for one, other in np.ndindex(gaps.shape):
+        if one < other:
+            gap = trees[one].query(points[members[other]])[0].min()
+            gaps[one, other] = gaps[other, one] = gap / max(min(sizes[one], sizes[other]), np.finfo(float).tiny)
+    groups = fcluster(linkage(squareform(gaps), "single"), _GAP, "distance")
+    parts = [np.concatenate([members[i] for i in np.flatnonzero(groups == group)]) for group in np.unique(groups)]
+    return sorted(parts, key=lambda part: -areas[part].sum())
