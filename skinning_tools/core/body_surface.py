@@ -31,23 +31,31 @@ class BodySurface:
         self._piece = connected_components(_graph(self._places, self._edges), directed=False)[1]
         self._bridges = _once(_bridges(self._places, self._piece))
 
+    def ways(self, regions: list[np.ndarray]) -> np.ndarray:
+        """(P, P) the shortest way over the surface from region to region, inf where none leads there.
+
+        regions: the vertices of each.
+        """
+        graph = _graph(self._places, np.concatenate([self._edges, self._bridges]))
+        ways = np.full((len(regions), len(regions)), np.inf)
+        for region, mine in enumerate(regions):
+            if len(mine):
+                far = dijkstra(graph, directed=False, indices=np.unique(self._place[mine]), min_only=True)
+                ways[region] = [far[self._place[theirs]].min(initial=np.inf) for theirs in regions]
+        return ways
+
     def detours(self, regions: list[np.ndarray]) -> np.ndarray:
         """(P, P) by how much the shortest way over the surface from region to region is longer than the straight one.
 
         regions: the vertices of each. Where no way leads from one to the other, the straight one is all detour. inf for
         regions without vertices.
         """
-        graph = _graph(self._places, np.concatenate([self._edges, self._bridges]))
-        detours = np.full((len(regions), len(regions)), np.inf)
+        lines, ways = np.full((len(regions), len(regions)), np.inf), self.ways(regions)
         for region, mine in enumerate(regions):
             if len(mine):
-                ways = dijkstra(graph, directed=False, indices=np.unique(self._place[mine]), min_only=True)
                 straight = cKDTree(self._points[mine]).query(self._places)[0]
-                for other, theirs in enumerate(regions):
-                    if len(theirs):
-                        way, line = ways[self._place[theirs]].min(), straight[self._place[theirs]].min()
-                        detours[region, other] = way - line if np.isfinite(way) else line
-        return detours
+                lines[region] = [straight[self._place[theirs]].min(initial=np.inf) for theirs in regions]
+        return np.where(np.isfinite(ways), ways - np.where(np.isfinite(ways), lines, 0.0), lines)
 
     def contacts(self, bones: np.ndarray, weights: np.ndarray, bone_count: int) -> tuple[np.ndarray, np.ndarray]:
         """(P, P), symmetric: how much bones touch on the surface, and how much of it is not across a bridge.

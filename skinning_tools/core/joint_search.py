@@ -143,7 +143,11 @@ class _Links:
         self.costs = slips + _DISTANCE_SHARE * self._distance + _MOTION_SHARE * moving
         self.allowed = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * moving, _LARGEST_SLIP))
         self.allowed &= ~far
-        self._weak, self._share = np.zeros(len(first), bool), np.zeros(len(first))
+        self._weak, self._share, self._led_share = (
+            np.zeros(len(first), bool),
+            np.zeros(len(first)),
+            np.zeros(len(first)),
+        )
 
     def weigh_body(self, regions: BoneRegions, surface: BodySurface) -> None:
         """Make costs those on a surface, and add what it says to what is allowed."""
@@ -155,6 +159,10 @@ class _Links:
         contacts = surface.contacts(regions.bones, regions.weights, regions.count)
         touching, direct = (each[pairs] for each in contacts)
         self._share = share = _shares_of_most(*pairs, touching, regions.count)
+        # Limbs that move alike share weights as if they touched.
+        strongest = strongest_bones(regions.bones, regions.weights)[:, None]
+        led = surface.contacts(strongest, np.ones(strongest.shape), regions.count)[0][pairs]
+        self._led_share = _shares_of_most(*pairs, led, regions.count)
         self.costs += _CONTACT_SHARE * (1.0 - share)
         carried = regions.weights * surface.areas()[:, None]
         areas = np.bincount(regions.bones.ravel(), carried.ravel(), regions.count)
@@ -193,7 +201,7 @@ class _Links:
             central = middle[other] & (self._share > _TOUCHING)
             np.minimum.at(least, side[central], turns[central])
         stiff = turns <= np.minimum(least[self.first], least[self.second])
-        return (partners[self.first] == self.second) & (self._share == 1.0) & stiff
+        return (partners[self.first] == self.second) & (self._led_share == 1.0) & stiff
 
     def _through_halves(self, halves: np.ndarray) -> np.ndarray:
         """(C,) bool: weak links of two bones that a half is linked to firmly: it lies between them."""

@@ -19,8 +19,10 @@ from .types import Decomposition
 
 # A patch of the surface is a part if it has at least this share of what the bone leads.
 _LEAST = 0.1
-# Parts are separate if the gap between them is at least this share of the size of the smaller one.
+# Parts are separate if the way between them over the surface is at least this share of the size of the smaller one.
 _GAP = 0.5
+# Instead of an infinite way, in such sizes.
+_FAR = 1e6
 
 
 def with_separate_parts(found: Decomposition, triangles: np.ndarray, most: int) -> Decomposition:
@@ -34,10 +36,9 @@ def with_separate_parts(found: Decomposition, triangles: np.ndarray, most: int) 
     patches, areas = surface.patches(leading), surface.areas()
     bones, carriers = found.bones.copy(), list(range(found.bone_count))
     for bone in range(found.bone_count):
-        mine = np.flatnonzero(leading == bone)
-        parts = _parts(found.rest[mine], patches[mine], areas[mine])[: most - len(carriers) + 1]
+        parts = _parts(surface, found.rest, np.flatnonzero(leading == bone), patches, areas)[: most - len(carriers) + 1]
         if len(parts) > 1:
-            trees = [cKDTree(found.rest[mine[part]]) for part in parts]
+            trees = [cKDTree(found.rest[part]) for part in parts]
             used = np.flatnonzero((found.bones == bone).any(axis=1))
             nearest = np.argmin([tree.query(found.rest[used])[0] for tree in trees], axis=0)
             names = np.append(bone, len(carriers) + np.arange(len(parts) - 1))
@@ -48,20 +49,20 @@ def with_separate_parts(found: Decomposition, triangles: np.ndarray, most: int) 
     return replace(found, bones=bones, transforms=found.transforms[:, carriers], bone_axes=found.bone_axes[carriers])
 
 
-def _parts(points: np.ndarray, patches: np.ndarray, areas: np.ndarray) -> list[np.ndarray]:
-    """The points (n, 3) of each separate part, the largest part first; patches, areas (n,) of each point."""
-    _, patches = np.unique(patches, return_inverse=True)
-    shares = np.bincount(patches, areas)
-    large = np.flatnonzero(shares >= _LEAST * max(shares.sum(), np.finfo(float).tiny))
-    members = [np.flatnonzero(patches == patch) for patch in large]
+def _parts(
+    surface: BodySurface, rest: np.ndarray, mine: np.ndarray, patches: np.ndarray, areas: np.ndarray
+) -> list[np.ndarray]:
+    """The vertices of each separate part among ``mine`` (n,), the largest part first; patches, areas (N,)."""
+    numbers, shares = patches[mine], np.bincount(patches[mine], areas[mine])
+    large = np.flatnonzero((shares > 0) & (shares >= _LEAST * shares.sum()))
+    members = [mine[numbers == patch] for patch in large]
     if len(members) < 2:
         return members
-    trees, sizes = [cKDTree(points[part]) for part in members], [diagonal(points[part]) for part in members]
-    gaps = np.zeros((len(members), len(members)))
-    for one, other in np.ndindex(gaps.shape):
-        if one < other:
-            gap = trees[one].query(points[members[other]])[0].min()
-            gaps[one, other] = gaps[other, one] = gap / max(min(sizes[one], sizes[other]), np.finfo(float).tiny)
+    sizes = np.array([diagonal(rest[part]) for part in members])
+    gaps = surface.ways(members) / np.maximum(np.minimum(sizes, sizes[:, None]), np.finfo(float).tiny)
+    np.fill_diagonal(gaps, 0.0)
+    # What no way leads to is separate, too.
+    gaps = np.minimum(0.5 * (gaps + gaps.T), _FAR)
     groups = fcluster(linkage(squareform(gaps), "single"), _GAP, "distance")
     parts = [np.concatenate([members[i] for i in np.flatnonzero(groups == group)]) for group in np.unique(groups)]
     return sorted(parts, key=lambda part: -areas[part].sum())
