@@ -19,8 +19,8 @@ from .types import Decomposition
 
 # A patch of the surface is a part if it has at least this share of what the bone leads.
 _LEAST = 0.1
-# Parts are separate if the way between them over the surface is at least this share of the size of the smaller one.
-_GAP = 0.5
+# Parts are separate if the way between them over the surface is at least this multiple of the size of the smaller one.
+_GAP = 1.0
 # Instead of an infinite way, in such sizes.
 _FAR = 1e6
 

@@ -54,6 +54,11 @@ def notes_on_solve(
             f"{counted(len(still), 'bone')} hardly turning against the parent, so that the motion does not tell the "
             f"joint: {listed(still)}. Check such joints in Edit Mode, or convert more motion"
         )
+    if rig.bones.hierarchy is not None and rig.bones.hierarchy.posed:
+        notes.append(
+            "Bones have no sides, as the body is posed in the first frame. If it has a symmetric rest pose, insert that "
+            "before the animation, and convert from there"
+        )
     if mirrored := rig.bones.mirrored:
         notes.append(
             f"{counted(len(mirrored), 'bone')} of a side that stands still, mirrored from the other side: "

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parts that move as one though they are far from each other get bones of their own."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skinning_tools.core.decomposition import Decomposition
+from skinning_tools.core.decomposition.separate_parts import with_separate_parts
+from skinning_tools.core.deform import skin_frame
+from tests.core import skinned_shapes
+
+
+@pytest.fixture
+def standing():
+    """A bar whose ends, longer than wide, have one bone, and its middle another; and triangles."""
+    rest, triangles = skinned_shapes.cuboid()
+    # Between 0.8 and 1.2, and 4.8 and 5.2, they share vertices.
+    middle = np.clip((2.0 - np.abs(rest[:, 0] - 3.0)) / 0.4 + 0.5, 0.0, 1.0)
+    weights = np.column_stack([np.maximum(middle, 1.0 - middle), np.minimum(middle, 1.0 - middle)])
+    bones = np.where(middle[:, None] >= 0.5, [[0, 1]], [[1, 0]]).astype(np.int32)
+    motion = np.random.default_rng(2).normal(size=(5, 2, 3, 4))
+    found = Decomposition(rest, motion, bones, weights, "RIGID", np.tile(np.eye(3), (2, 1, 1)), 0.0, 0.0, (0.0,), 3)
+    return found, triangles
+
+
+def test_each_end_gets_a_bone_and_nothing_that_is_seen_changes(standing):
+    found, triangles = standing
+    parted = with_separate_parts(found, triangles, 10)
+    assert (found.bone_count, parted.bone_count, len(parted.bone_axes)) == (2, 3, 3)
+    ends = [
+        set(parted.bones[part & (found.bones[:, 0] == 1), 0]) for part in (found.rest[:, 0] < 3, found.rest[:, 0] > 3)
+    ]
+    assert sorted(map(sorted, ends)) == [[1], [2]]
+    np.testing.assert_array_equal(parted.bones == 0, found.bones == 0)
+    for frame in range(5):
+        moved = (skin_frame(each.rest, each.bones, each.weights, each.transforms[frame]) for each in (found, parted))
+        np.testing.assert_array_equal(*moved)
+
+
+def test_no_more_bones_than_allowed(standing):
+    found, triangles = standing
+    assert with_separate_parts(found, triangles, 2) is found
+
+
+@pytest.mark.parametrize("leads", ["a half and a patch at the other end", "all but a belt"])
+def test_patches_that_are_small_or_near_each_other_stay_together(standing, leads):
+    found, triangles = standing
+    x = found.rest[:, 0]
+    led = (x > 2.95) | (x < 0.05) if "patch" in leads else (x < 2.05) | (x > 2.35)
+    skin = replace(found, bones=led[:, None].astype(np.int32), weights=np.ones((len(x), 1)))
+    assert with_separate_parts(skin, triangles, 10) is skin
+
+
+def test_without_a_surface_nothing_is_separate(standing):
+    found, _ = standing
+    assert with_separate_parts(found, np.zeros((0, 3), int), 10) is found
