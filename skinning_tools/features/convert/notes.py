@@ -56,8 +56,8 @@ def notes_on_solve(
         )
     if rig.bones.hierarchy is not None and rig.bones.hierarchy.posed:
         notes.append(
-            "Bones have no sides, as the body is posed in the first frame. If it has a symmetric rest pose, insert that "
-            "before the animation, and convert from there"
+            "Bones have no sides, as the body is posed in the first frame. If it has a symmetric rest pose, insert that"
+            " before the animation, and convert from there"
         )
     if mirrored := rig.bones.mirrored:
         notes.append(
