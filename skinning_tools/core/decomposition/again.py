@@ -4,6 +4,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from ..animation import Animation, check_animation
 from ..binding.influence_rows import padded_influences, tidy_influences
@@ -31,9 +32,8 @@ _ROUNDS = 3
 _AS_SMOOTH = 1.1
 # The share of the time that finding joints takes.
 _FINDING = 0.15
-# Of the rest pose's diagonal: bones that take their vertices no farther from where their parents would (root mean
-# square) stand still.
-_STILL = 1e-3
+# Of the rest pose's diagonal: bones that move alike take their vertices no farther apart (root mean square).
+_ALIKE = 1e-3
 # A bone that an earlier solve has left with less than this share of the mean part gets no more than this multiple of
 # what it had: a pouch that moves like the body whose bone was deleted would take that over.
 _SMALL, _MOST_GROWTH = 1 / 8, 2.0
@@ -105,7 +105,7 @@ def solve_again(
         solution.solve_motion(span(part, 0.0, 0.4))
         solution.move_joints()
         if not number:
-            solution.hold_still_bones()
+            solution.hold_bones_that_move_alike()
         solution.end_round()
         solution.solve_weights(span(part, 0.4, 1.0))
     solution.solve_motion(span(progress, _ROUNDS / (_ROUNDS + 1), 1.0))
@@ -210,14 +210,22 @@ class _Alternation:
             self._joints = self._new_joints.moved(self._moving, self._motion)
             self.solve_motion(ignore)
 
-    def hold_still_bones(self) -> None:
-        """Lock the weights of known bones that move as their parents: the motion does not tell them apart, so that any
-        weights would do."""
-        parents, size = self._skeleton.parents, diagonal(self._rest) or 1.0
-        apart = self._transforms - self._transforms[:, parents]
-        spreads = moments(self._rest, self._given.bones, self._given.weights, len(parents))
-        moved = np.sqrt(np.einsum("fpij,pjk,fpik->p", apart, spreads, apart) / len(apart))
-        self._lock((parents >= 0) & ~self._start.new & (moved < _STILL * size))
+    def hold_bones_that_move_alike(self) -> None:
+        """Lock the weights of known bones that move as others do, such as those of a side that stands still, or of feet
+        on the ground. The motion does not tell them apart, so that any weights would do. The largest one stays free."""
+        given, bones = self._given, np.flatnonzero(~self._start.new)
+        spreads = moments(self._rest, given.bones, given.weights, len(self._skeleton.parents))
+        alike = np.zeros((len(bones), len(bones)))
+        for place, bone in enumerate(bones):
+            apart = self._transforms[:, bones] - self._transforms[:, [bone]]
+            moved = np.einsum("fpij,jk,fpik->p", apart, spreads[bone], apart) / len(apart)
+            alike[place] = moved < (_ALIKE * diagonal(self._rest)) ** 2
+        groups = connected_components(alike * alike.T, directed=False)[1]
+        order = np.argsort(-self._amounts(given.bones, given.weights)[bones], kind="stable")
+        held = np.zeros(len(self._skeleton.parents), bool)
+        held[bones] = True
+        held[bones[order[np.unique(groups[order], return_index=True)[1]]]] = False
+        self._lock(held)
 
     def _lock(self, bones: np.ndarray) -> None:
         """Keep the weights of ``bones`` (Q,) bool from here on."""

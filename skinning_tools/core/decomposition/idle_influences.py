@@ -22,8 +22,9 @@ from .weights import fit_convex
 
 # The share by which the squared error may grow, so that E_RMS grows by half a percent at most.
 LOSS = 0.01
-# Larger weights stay: over a surface, a step of this size does not show. When an influence goes, the strongest one gets
-# its weight, and then all that are left are fitted again, each by no more than this.
+# Larger weights stay: over a surface, a step of this size does not show. Only those of far bones go whatever they are:
+# the other foot may explain a foot as well where both stand still. When an influence goes, the strongest one gets its
+# weight, and then all that are left are fitted again, each by no more than this.
 SMALL = 0.01
 
 
@@ -38,10 +39,12 @@ def without_idle_influences(
 ) -> VertexState:
     """``state``, each vertex's strongest influence first, with fewer of them; the same object where none is idle.
 
-    A vertex loses its weakest influences, one after the other. Over all vertices those go first that cost least, until
-    the squared error has grown by LOSS; at no vertex does it grow by more than is unseen. Vertices within ``limits``
-    stay there. optimize_rest_pose: whether rest positions are fitted again, too. Raises Cancelled.
+    A vertex loses its influences of far bones, the weakest first, and then its small ones, one after the other. Over
+    all vertices those go first that cost least, until the squared error has grown by LOSS; at no vertex does it grow by
+    more than is unseen. Vertices within ``limits`` stay there. optimize_rest_pose: whether rest positions are fitted
+    again, too. Raises Cancelled.
     """
+    given, state = state, _far_last(state, limits)
     count, influences = state.weights.shape
     costs, blocks = np.zeros((count, influences - 1)), vertex_blocks(count)
     for part in blocks:
@@ -63,19 +66,27 @@ def without_idle_influences(
             now = np.flatnonzero(lost[part, step])
             result.put(part.start + now, left.of(now))
     result.bones, result.weights = strongest_first(result.bones, result.weights)
-    return result if (result.weights > 0).sum() < (state.weights > 0).sum() else state
+    return result if (result.weights > 0).sum() < (state.weights > 0).sum() else given
+
+
+def _far_last(state: VertexState, limits: PoseLimits) -> VertexState:
+    """A copy with the influences of far bones behind the others, each by weight; an unused slot is of no far bone."""
+    order = np.argsort(2.0 * limits.far(state) - state.weights, axis=1, kind="stable")
+    bones, weights = np.take_along_axis(state.bones, order, axis=1), np.take_along_axis(state.weights, order, axis=1)
+    return VertexState(state.points.copy(), bones, weights, state.importance)
 
 
 def _fewer(
     model: BoneModel, state: VertexState, data: np.ndarray, limits: PoseLimits, optimize_rest_pose: bool
 ) -> Iterator[tuple[np.ndarray, VertexState]]:
     """Vertices (n,) without the last influence, then without the last two, and so on; before them what each step adds
-    to the squared errors (n,): infinitely much where the influence is not small."""
+    to the squared errors (n,): infinitely much where the influence is neither small nor of a far bone."""
     state, products = state.copy(), model.data_products(data)
     for last in range(state.weights.shape[1] - 1, 0, -1):
         weights, cost = state.weights[:, last], np.zeros(len(data))
-        cost[weights > SMALL] = np.inf
-        small = np.flatnonzero((weights > 0) & (weights <= SMALL))
+        may = (weights <= SMALL) | limits.far(state)[:, last]
+        cost[~may] = np.inf
+        small = np.flatnonzero((weights > 0) & may)
         now = state.of(small)
         own = OwnBones(model, products[small], now.bones)
         left = _without(own, now, last, limits, optimize_rest_pose)

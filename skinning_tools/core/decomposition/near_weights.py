@@ -45,6 +45,8 @@ class PoseLimits:
         linked = np.flatnonzero(parents >= 0)
         self._near = np.eye(len(parents), dtype=bool)
         self._near[linked, parents[linked]] = self._near[parents[linked], linked] = True
+        # More than two links apart: not even siblings.
+        self._far = ~(self._near @ self._near)
         if locked is not None:
             self._near[:, locked] = False
         # [strongest bone, turned bone]
@@ -55,6 +57,10 @@ class PoseLimits:
     def broken(self, state: VertexState) -> np.ndarray:
         """(N,) bool: vertices that the turn of some bone moves, though it must not."""
         return np.asarray((self._excess(state) > 1.0 + 1e-9).any(axis=1))
+
+    def far(self, state: VertexState) -> np.ndarray:
+        """(N, K) bool: the influences of bones that are no neighbors of a vertex's strongest one in the skeleton."""
+        return np.asarray(self._far[strongest_bones(state.bones, state.weights)[:, None], state.bones])
 
     def _excess(self, state: VertexState) -> np.ndarray:
         """(N, P) how far the turn of each bone moves a vertex, by how far it may."""
