@@ -17,8 +17,8 @@ from ..geometry import diagonal
 from ..strongest import strongest_bones
 from .types import Decomposition
 
-# A patch of the surface is a part if it has at least this share of what the bone leads.
-_LEAST = 0.1
+# A patch of the surface is a part if it has at least this share of what the bone leads, and so many vertices.
+_LEAST, _FEWEST = 0.2, 6
 # Parts are separate if the way between them over the surface is at least this multiple of the size of the smaller one.
 _GAP = 1.0
 # Instead of an infinite way, in such sizes.
@@ -54,7 +54,7 @@ def _parts(
 ) -> list[np.ndarray]:
     """The vertices of each separate part among ``mine`` (n,), the largest part first; patches, areas (N,)."""
     numbers, shares = patches[mine], np.bincount(patches[mine], areas[mine])
-    large = np.flatnonzero((shares > 0) & (shares >= _LEAST * shares.sum()))
+    large = np.flatnonzero((shares >= _LEAST * shares.sum()) & (np.bincount(numbers) >= _FEWEST))
     members = [mine[numbers == patch] for patch in large]
     if len(members) < 2:
         return members

@@ -157,8 +157,8 @@ def test_a_bone_that_moves_as_another_keeps_its_weights(locked, other):
     """Its parent, or the other end, would explain them as well; where the other bones are locked, nothing else is left
     to solve."""
     rest, triangles = skinned_shapes.cuboid(30, 6)
-    bones, weights = skinned_shapes.chain_weights(rest[:, 0], [2.0, 4.0], reach=0.4)
-    heads, random = np.array([[0.0, 0, 0], [2, 0, 0], [4, 0, 0]]), np.random.default_rng(6)
+    bones, weights = skinned_shapes.chain_weights(rest[:, 0], [2.5, 4.0], reach=0.4)
+    heads, random = np.array([[0.0, 0, 0], [2.5, 0, 0], [4, 0, 0]]), np.random.default_rng(6)
     motion = np.tile(np.eye(3, 4), (6, 3, 1, 1))
     motion[:, 1] = [
         skinned_shapes.about(turn, heads[1]) for turn in Rotation.from_rotvec(random.normal(size=(6, 3))).as_matrix()
@@ -167,7 +167,8 @@ def test_a_bone_that_moves_as_another_keeps_its_weights(locked, other):
     frames = np.array([skin_frame(rest, bones, weights, each) for each in motion])
     frames += random.normal(scale=1e-3, size=frames.shape)
     stored = Given(bones, weights, np.array([locked, locked, False]), np.zeros(len(rest), bool))
-    given = Animation(frames.astype(np.float32), triangles), rest, triangles[:, [0, 1]], stored, edited(heads, motion)
+    skeleton = edited(heads, motion, np.array([-1, 0, other]))
+    given = Animation(frames.astype(np.float32), triangles), rest, triangles[:, [0, 1]], stored, skeleton
     found = solve_again(*given, 3, smoothness=0.3)
     np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
     if not locked:
