@@ -45,7 +45,7 @@ _LAST_STEPS = 2
 # Bones are left out if that adds no more than this share of the squared error, or what nobody sees at their vertices.
 _IDLE = 0.01
 # The share of the squared error by which each joint may raise it to be in the body.
-_INSIDE = 0.02
+_INSIDE = 0.005
 # How far motion is extrapolated along its last change, while that lowers the error.
 _EXTRAPOLATION = 0.4
 # What reducing the animation may lose: a share of the error of free bones, at least so much of the unit ball.
