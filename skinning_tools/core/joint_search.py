@@ -78,10 +78,8 @@ def find_joint_hierarchy(
     if triangles is not None and len(triangles):
         surface = BodySurface(regions.points, triangles)
         links.weigh_body(regions, surface)
-    partners, plane = (
-        mirrored_bones(regions.points, bones, weights, bone_count, triangles),
-        mirror_plane(regions.points),
-    )
+    partners = mirrored_bones(regions.points, bones, weights, bone_count, triangles)
+    plane = mirror_plane(regions.points)
     if partners is not None:
         links.mirror(partners, plane)
     middle = np.zeros(bone_count, bool) if partners is None else partners == np.arange(bone_count)
@@ -143,11 +141,8 @@ class _Links:
         self.costs = slips + _DISTANCE_SHARE * self._distance + _MOTION_SHARE * moving
         self.allowed = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * moving, _LARGEST_SLIP))
         self.allowed &= ~far
-        self._weak, self._share, self._led_share = (
-            np.zeros(len(first), bool),
-            np.zeros(len(first)),
-            np.zeros(len(first)),
-        )
+        self._weak = np.zeros(len(first), bool)
+        self._share = self._led_share = np.zeros(len(first))
 
     def weigh_body(self, regions: BoneRegions, surface: BodySurface) -> None:
         """Make costs those on a surface, and add what it says to what is allowed."""

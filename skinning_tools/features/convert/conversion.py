@@ -290,7 +290,7 @@ def _solve(
         found, hierarchy = solve_jointed(*given, part, importance, 0.01 * settings.joint_slip)
     elif settings.bone_kind == "RIGID":
         found, hierarchy = solve_posable(*given, part, importance)
-    if found.bone_kind == "RIGID":
+    if settings.bone_kind == "RIGID":
         found, hierarchy = with_still_sides(found, hierarchy, settings.bone_count)
     return found, with_limb_pairs(hierarchy, found.rest, found.bones, found.weights), e_rms
 
