@@ -93,6 +93,8 @@ def place_at_joints(
     if partners is not None:
         heads[middle & rooted, 0] = hierarchy.plane
     outward, heirs = _outward(heads, rest, bones, weights), hierarchy.heirs()
+    if partners is not None:
+        outward = _shorter(outward, partners)
     tips, short = heads + outward, np.maximum(_SHORT * placement.lengths, _SHORTEST)
     tips[heirs >= 0] = heads[heirs[heirs >= 0]]
     extents = extents_along(np.tile(np.eye(3), (len(heads), 1, 1)), rest, bones, weights, len(heads))
@@ -186,6 +188,15 @@ def _outward(heads: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np
     # A bone whose vertices are far from its joint need not be longer than the extent of these vertices.
     extent = farthest - np.clip(nearest, 0.0, farthest)
     return np.where(farthest > 2.0 * extent, extent, farthest)[:, None] * directions
+
+
+def _shorter(outward: np.ndarray, partners: np.ndarray) -> np.ndarray:
+    """(P, 3) of ``outward`` (P, 3) and its partner's mirror image the shorter: what one hand holds makes no bone of a
+    hand longer. partners (P,): −1 without one."""
+    images = np.where((partners >= 0)[:, None], mirrored(outward[partners], 0.0), 0.0)
+    lengths = np.linalg.norm(images, axis=1)
+    longer = (lengths > 0) & (np.linalg.norm(outward, axis=1) > lengths)
+    return np.where(longer[:, None], images, outward)
 
 
 def _between_sides(tip: np.ndarray, head: np.ndarray, outward: np.ndarray) -> np.ndarray:

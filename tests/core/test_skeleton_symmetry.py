@@ -116,6 +116,18 @@ def test_bones_are_drawn_as_mirror_images():
     np.testing.assert_allclose(placed.axes[[0, 1], 0, 1], 0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("hand", [3, 5])
+def test_what_one_hand_holds_makes_no_hand_longer(hand):
+    """As a sword: the bone of the hand that holds it is drawn as that of the other hand."""
+    rest, bones, weights = body()
+    empty = place_at_joints(place_bones(rest, bones, weights, 7), hierarchy(), rest, bones, weights)
+    sword = np.linspace(JOINTS[hand], JOINTS[hand] + [0, -2, 0.2], 40)
+    skin = np.r_[rest, sword], np.r_[bones, np.full((40, 1), hand)], np.r_[weights, np.ones((40, 1))]
+    holding = place_at_joints(place_bones(*skin, 7), hierarchy(), *skin)
+    np.testing.assert_allclose(holding.lengths[[3, 5]], empty.lengths[[3, 5]])
+    np.testing.assert_allclose(holding.axes[[3, 5], :, 1], empty.axes[[3, 5], :, 1], atol=1e-12)
+
+
 def test_a_root_between_two_limbs_stays_in_the_middle():
     """As of a bat, which has nothing else but wings: turned, it must not swing about one of them."""
     rest, bones, weights = body()
