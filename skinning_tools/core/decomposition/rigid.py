@@ -13,7 +13,7 @@ import numpy as np
 from ..dense import product
 from ..rotations import nearest_rotations, nearest_rotations_along, nearest_rotations_and_firmness, right_handed
 from ..threads import mapped
-from .transforms import NormalEquations, from_rows, to_rows
+from .transforms import NormalEquations, from_rows
 
 # The scales of a bone stay between these, so that it neither collapses nor explodes.
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
