@@ -58,9 +58,22 @@ def improve_vertices(
     choice of bones, and saves a tenth of all sweeps. data (n, d). Returns the squared error of each vertex less its
     ‖y‖² (n,). No vertex gets worse.
     """
-    points = state.points[part]
-    products = model.data_products(data)
-    bones, weights, errors = choose_weights(model, products, points, state.bones[part], state.weights[part])
+    return improve_by_products(model, model.data_products(data), state, part, optimize_rest_pose=optimize_rest_pose)
+
+
+def improve_by_products(
+    model: BoneModel,
+    products: np.ndarray,
+    state: VertexState,
+    part: slice,
+    *,
+    optimize_rest_pose: bool,
+    allowed: np.ndarray | None = None,
+) -> np.ndarray:
+    """As ``improve_vertices``, from ``products`` (n, P, 4) of ``BoneModel.data_products``; allowed: see
+    ``choose_weights``."""
+    points, now = state.points[part], (state.bones[part], state.weights[part])
+    bones, weights, errors = choose_weights(model, products, points, *now, allowed=allowed)
     if optimize_rest_pose:
         own = OwnBones(model, products, bones)
         points = _moved(own, points, weights)[0]
@@ -133,10 +146,13 @@ def choose_weights(
     bones: np.ndarray,
     weights: np.ndarray,
     pull: Pull | None = None,
+    allowed: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """New bones and weights (n, K), strongest first, and the squared error less ‖y‖² (n,), with what ``pull`` adds.
 
-    products (n, P, 4) from ``BoneModel.data_products``; bones and weights as they are now, never made worse.
+    products (n, P, 4) from ``BoneModel.data_products``; bones and weights as they are now, never made worse. allowed
+    (n, P) bool: the bones of each vertex, by default all: K of them at least, and as many for all vertices, or more
+    than K + 1.
     """
     count, influences = bones.shape
     rows = np.arange(count)
@@ -144,7 +160,7 @@ def choose_weights(
     with_data = np.einsum("npi,ni->np", products, points)
     if pull is not None:
         with_data += pull.strength[:, None] * pull.means
-    candidates = _candidates(model, points, powers, with_data, bones, weights, pull)
+    candidates = _candidates(model, points, powers, with_data, bones, weights, pull, allowed)
     size = candidates.shape[1]
     gram = predictions_gram(model, candidates, powers)
     if pull is not None:
@@ -209,17 +225,21 @@ def _candidates(
     with_data: np.ndarray,
     bones: np.ndarray,
     weights: np.ndarray,
-    pull: Pull | None = None,
+    pull: Pull | None,
+    allowed: np.ndarray | None,
 ) -> np.ndarray:
     """Bones worth a closer look (n, M): those in use, then those that a step toward them helps most."""
     count, influences = bones.shape
-    size = min(influences + _EXTRA_CANDIDATES, model.bone_count)
-    if size == model.bone_count:
-        return np.tile(np.arange(size), (count, 1))
+    most = model.bone_count if allowed is None else int(allowed[0].sum())
+    size = min(influences + _EXTRA_CANDIDATES, most)
+    if size == most:
+        return np.tile(np.arange(size), (count, 1)) if allowed is None else np.nonzero(allowed)[1].reshape(count, size)
     rows = np.arange(count)
     if weights[:, 0].min() == 1.0 and pull is None:
         # Right after the segmentation there is no blend to improve on yet.
         alone = product(powers, model.packed_own) - 2.0 * with_data
+        if allowed is not None:
+            alone[~allowed] = np.inf
         return np.argpartition(alone, size - 1, axis=1)[:, :size]
     with_blend = model.products_with_blends(powers, bones, weights)
     alone = product(powers, model.packed_own)
@@ -236,6 +256,8 @@ def _candidates(
     length = alone - 2.0 * with_blend + blend_squared[:, None]
     step = np.clip(along / np.where(length > 0, length, np.inf), 0.0, 1.0)
     gain = step * (2.0 * along - step * length)
+    if allowed is not None:
+        gain[~allowed] = -np.inf
     for k in range(influences):
         in_use = weights[:, k] > 0
         gain[rows[in_use], bones[in_use, k]] = np.inf
