@@ -16,10 +16,12 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
 from ..body_surface import BodySurface
 from ..deform.influences import weight_matrix
+from ..dense import product
 from ..grouping import members
 from ..progress import Progress, checkpoint, span
 from ..strongest import strongest_bones, strongest_first
@@ -233,7 +235,9 @@ def _squared_errors(sample: AnimationMatrix, model: BoneModel, data: np.ndarray,
     used = np.unique(state.bones)
     design = design_matrix(state.points, np.searchsorted(used, state.bones), state.weights, len(used))
     transforms = model.transforms.reshape(model.bone_count, 4, -1)[used].reshape(4 * len(used), -1)
-    return np.square(sample.unweigh(design @ transforms - data).reshape(len(data), -1, 3)).sum(axis=2)
+    made = design @ transforms if issparse(design) else product(design, transforms)
+    squares = np.square(sample.unweigh(made - data))
+    return squares[:, ::3] + squares[:, 1::3] + squares[:, 2::3]
 
 
 def mean_frame_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexState) -> np.ndarray:
