@@ -162,14 +162,9 @@ class PoseLimits:
 
         hubs = np.zeros((len(products), len(self._near)), bool)
         np.put_along_axis(hubs, now.bones, True, axis=1)
-        places, hub = np.nonzero(hubs)
-        allowed = self._near[hub]
-        counts = np.minimum(allowed.sum(axis=1), now.bones.shape[1] + 2)
-        for count in np.unique(counts[counts > 0]):
-            alike = np.flatnonzero(counts == count)
-            mine = places[alike]
-            fitted = _fitted(model, products[mine], now.of(mine), allowed[alike], optimize_rest_pose)
-            take(mine, self._within(fitted))
+        places, hub = np.nonzero(hubs & self._near.any(axis=1))
+        fitted = _fitted(model, products[places], now.of(places), self._near[hub], optimize_rest_pose)
+        take(places, self._within(fitted))
         if former is not None:
             take(np.arange(len(products)), self._within(former))
         return best, present, least
@@ -206,17 +201,13 @@ def _errors(model: BoneModel, products: np.ndarray, state: VertexState) -> np.nd
 def _fitted(
     model: BoneModel, products: np.ndarray, now: VertexState, allowed: np.ndarray, optimize_rest_pose: bool
 ) -> VertexState:
-    """Vertices ``now`` (n,) with the bones ``allowed`` (n, P) alone: as many for all, or more than ``choose_weights``
-    considers."""
+    """Vertices ``now`` (n,) with the bones ``allowed`` (n, P) alone."""
     usable = np.take_along_axis(allowed, now.bones, axis=1)
     weights = np.where(usable, now.weights, 0.0)
     # Some vertices may have no weight left: they begin anywhere.
-    start = np.where(usable, now.bones, allowed.argmax(axis=1)[:, None]).astype(now.bones.dtype)
     weights[:, 0] += weights.sum(axis=1) == 0
-    width = min(now.bones.shape[1], int(allowed[0].sum()))
-    bones, weights = strongest_first(start, weights / weights.sum(axis=1, keepdims=True), width)
-    part = VertexState(now.points, bones, weights)
-    improve_by_products(model, products, part, slice(None), optimize_rest_pose=optimize_rest_pose, allowed=allowed)
-    missing = now.bones.shape[1] - width
-    bones = np.concatenate([part.bones, np.repeat(part.bones[:, :1], missing, axis=1)], axis=1)
-    return VertexState(part.points, bones, np.pad(part.weights, ((0, 0), (0, missing))), now.importance)
+    bones = np.where(usable, now.bones, allowed.argmax(axis=1)[:, None]).astype(now.bones.dtype)
+    part = VertexState(now.points, bones, weights / weights.sum(axis=1, keepdims=True), now.importance)
+    given = model, products, part, slice(None)
+    improve_by_products(*given, optimize_rest_pose=optimize_rest_pose, allowed=allowed)
+    return part

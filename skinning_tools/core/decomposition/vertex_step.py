@@ -7,6 +7,7 @@ accurate at the same number of influences, and a bone that has become redundant 
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -71,9 +72,10 @@ def improve_by_products(
     allowed: np.ndarray | None = None,
 ) -> np.ndarray:
     """As ``improve_vertices``, from ``products`` (n, P, 4) of ``BoneModel.data_products``; allowed: see
-    ``choose_weights``."""
+    ``choose_among``."""
     points, now = state.points[part], (state.bones[part], state.weights[part])
-    bones, weights, errors = choose_weights(model, products, points, *now, allowed=allowed)
+    choose = choose_weights if allowed is None else partial(choose_among, allowed)
+    bones, weights, errors = choose(model, products, points, *now)
     if optimize_rest_pose:
         own = OwnBones(model, products, bones)
         points = _moved(own, points, weights)[0]
@@ -151,8 +153,7 @@ def choose_weights(
     """New bones and weights (n, K), strongest first, and the squared error less ‖y‖² (n,), with what ``pull`` adds.
 
     products (n, P, 4) from ``BoneModel.data_products``; bones and weights as they are now, never made worse. allowed
-    (n, P) bool: the bones of each vertex, by default all: K of them at least, and as many for all vertices, or more
-    than K + 1.
+    (n, P) bool: see ``choose_among``; as many for all vertices, or more than are looked at.
     """
     count, influences = bones.shape
     rows = np.arange(count)
@@ -182,6 +183,28 @@ def choose_weights(
         kept[:, back], fitted[:, back], errors[back] = kept_now[:, better], fitted_now[:, better], errors_now[better]
     chosen, fitted = strongest_first(candidates[rows, kept].T, fitted.T)
     return chosen.astype(bones.dtype), fitted / fitted.sum(axis=1, keepdims=True), errors
+
+
+def choose_among(
+    allowed: np.ndarray,
+    model: BoneModel,
+    products: np.ndarray,
+    points: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``choose_weights`` with bones ``allowed`` (n, P) bool only, at least one for each vertex, and all that have
+    weight now. Slots that are left over repeat the strongest bone, without weight."""
+    count, influences = bones.shape
+    chosen, fitted, errors = bones.copy(), np.zeros(weights.shape), np.empty(count)
+    sizes = np.minimum(allowed.sum(axis=1), influences + _EXTRA_CANDIDATES + 1)
+    for size in np.unique(sizes):
+        few = np.flatnonzero(sizes == size)
+        given = model, products[few], points[few], bones[few], weights[few]
+        found, shares, errors[few] = choose_weights(*given, allowed=allowed[few])
+        chosen[few] = found[:, :1]
+        chosen[few, : found.shape[1]], fitted[few, : found.shape[1]] = found, shares
+    return chosen, fitted, errors
 
 
 def fit_strongest(
