@@ -240,16 +240,14 @@ class _Block:
         rotations, moments = self.rotations, self.moments.turns
         frames, turning = rotations.shape[:2]
         half = np.matmul(rotations, moments.reshape(turning, 3, 3 * turning))
-        half = half.reshape(frames, turning, 3, turning, 3).transpose(0, 3, 1, 2, 4)
+        half = half.reshape(frames, turning, 3, turning, 3).transpose(0, 3, 2, 1, 4)
         half = np.ascontiguousarray(half).reshape(frames, turning, 3 * turning, 3)
-        columns = np.ascontiguousarray(rotations.swapaxes(2, 3))
-        # The places are frame, k, j, and the axes of j and of k.
-        moved = np.matmul(half, columns).reshape(frames, turning, turning, 3, 3)
-        systems: np.ndarray = np.empty((frames, turning, 3, turning, 3))
-        np.negative(moved.transpose(0, 2, 4, 1, 3), out=systems)
-        traces = np.einsum("fkjii->fjk", moved)
+        # As M_jkᵀ = M_kj, what is made here as (frame, k, axis of j, j, axis of k) is −Mᵀ where it belongs.
+        moved = np.matmul(half, np.ascontiguousarray(-rotations.swapaxes(2, 3)))
+        systems: np.ndarray = moved.reshape(frames, turning, 3, turning, 3)
+        traces = systems[:, :, 0, :, 0] + systems[:, :, 1, :, 1] + systems[:, :, 2, :, 2]
         for axis in range(3):
-            systems[:, :, axis, :, axis] += traces
+            systems[:, :, axis, :, axis] -= traces
         systems = systems.reshape(frames, 3 * turning, 3 * turning)
         diagonal = np.arange(3 * turning)
         resistance = np.einsum("jiji->j", moments.reshape(turning, 3, turning, 3))
