@@ -23,6 +23,7 @@ from ..body_surface import BodySurface
 from ..deform.influences import weight_matrix
 from ..dense import product
 from ..grouping import members
+from ..pair_motion import pair_motion
 from ..progress import Progress, checkpoint, span
 from ..solve_memory import BLOCK_VERTICES
 from ..strongest import strongest_bones, strongest_first
@@ -152,19 +153,12 @@ def _least_slips(sample: AnimationMatrix, model: BoneModel, state: VertexState, 
     used = weight_matrix(state.bones, state.weights, model.bone_count)
     mass = np.asarray(used.sum(axis=0)).ravel()
     means = (used.T @ state.points[:, :3]) / np.where(mass > 0, mass, 1.0)[:, None]
-    motion = from_rows(sample.unweigh(model.transforms))
-    slips = np.zeros(model.bone_count)
-    for bone in range(model.bone_count):
-        others = np.setdiff1d(np.flatnonzero(near[bone]), bone)
-        if len(others):
-            apart = (motion[:, bone, None] - motion[:, others]).transpose(1, 0, 2, 3)
-            turn, shift = apart[..., :3], apart[..., 3] + apart[..., :3] @ means[bone]
-            faint = len(motion) * _FAINT_TURN**2 * np.eye(3)
-            matrix = np.einsum("cfij,cfik->cjk", turn, turn) + faint
-            step = -np.linalg.solve(matrix, np.einsum("cfij,cfi->cj", turn, shift)[..., None])[..., 0]
-            left = shift + np.einsum("cfij,cj->cfi", turn, step)
-            slips[bone] = np.sqrt(np.square(left).sum(axis=2).mean(axis=1).min())
-    return slips
+    first, second = np.nonzero(near & ~np.eye(model.bone_count, dtype=bool))
+    pairs = pair_motion(from_rows(sample.unweigh(model.transforms)), np.zeros(3), 1.0, first, second)
+    slips = np.full(model.bone_count, np.inf)
+    np.minimum.at(slips, first, pairs.slips(pairs.joints(means[first], _FAINT_TURN)))
+    # Where none is near, none can replace the bone.
+    return np.where(np.isfinite(slips), slips, 0.0)
 
 
 def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
