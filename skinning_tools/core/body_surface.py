@@ -4,6 +4,8 @@
 What lies near what at rest does not count: a hand that rests at a thigh touches nothing.
 """
 
+from functools import cached_property
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
@@ -16,20 +18,39 @@ from .geometry import diagonal, vertex_areas
 # Loose pieces, such as eyes or armor, are joined by bridges: from a place to those of its nearest places that belong to
 # another piece. The longest bridge is this multiple of the shortest, as a longer one would lead past the body.
 _NEAREST, _LONGEST_BRIDGE = 12, 2.0
+# The axes after, and before, each one.
+_AFTER, _BEFORE = [1, 2, 0], [2, 0, 1]
 
 
 class BodySurface:
-    """points (N, 3), triangles (T, 3). Vertices at one place are welded, and loose pieces joined to what is nearest."""
+    """points (N, 3), triangles (T, 3). Vertices at one place are welded, and loose pieces joined to what is nearest,
+    once something asks for it: what is inside needs neither."""
 
     def __init__(self, points: np.ndarray, triangles: np.ndarray):
         self._points, self._triangles = points, triangles
-        size = diagonal(points)
-        self._place = weld(points, WELDING_DISTANCE * size)
-        self._places = points[np.unique(self._place, return_index=True)[1]]
-        ends = self._place[np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])]
-        self._edges = _once(ends)
-        self._piece = connected_components(_graph(self._places, self._edges), directed=False)[1]
-        self._bridges = _once(_bridges(self._places, self._piece))
+
+    @cached_property
+    def _place(self) -> np.ndarray:
+        return weld(self._points, WELDING_DISTANCE * diagonal(self._points))
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        return self._points[np.unique(self._place, return_index=True)[1]]
+
+    @cached_property
+    def _edges(self) -> np.ndarray:
+        corners = self._place[self._triangles]
+        return _once(np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]]))
+
+    @cached_property
+    def _bridges(self) -> np.ndarray:
+        piece = connected_components(_graph(self._places, self._edges), directed=False)[1]
+        return _once(_bridges(self._places, piece))
+
+    @cached_property
+    def _corners(self) -> np.ndarray:
+        """(3, 3, T): by corner, axis and triangle, so that a step for all triangles is a step along memory."""
+        return np.ascontiguousarray(self._points[self._triangles].transpose(1, 2, 0))
 
     def ways(self, regions: list[np.ndarray]) -> np.ndarray:
         """(P, P) the shortest way over the surface from region to region, inf where none leads there.
@@ -100,14 +121,14 @@ class BodySurface:
         return np.array([abs(self._winding(place)) > 0.5 for place in places], bool)
 
     def _winding(self, place: np.ndarray) -> float:
-        first, second, third = np.moveaxis(self._points[self._triangles] - place, 1, 0)
-        lengths = [np.linalg.norm(each, axis=1) for each in (first, second, third)]
-        volume = np.einsum("ti,ti->t", first, np.cross(second, third))
-        below = lengths[0] * lengths[1] * lengths[2]
-        for one, other, length in zip(
-            (first, second, third), (second, third, first), np.roll(lengths, 1, 0), strict=True
-        ):
-            below += np.einsum("ti,ti->t", one, other) * length
+        corners = self._corners - place[:, None]
+        lengths = np.sqrt(np.einsum("cat,cat->ct", corners, corners))
+        second, third = corners[1], corners[2]
+        across = second[_AFTER] * third[_BEFORE] - second[_BEFORE] * third[_AFTER]
+        volume = np.einsum("at,at->t", corners[0], across)
+        below = lengths.prod(axis=0)
+        for one, other, opposite in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+            below += np.einsum("at,at->t", corners[one], corners[other]) * lengths[opposite]
         return float(np.arctan2(volume, below).sum() / (2.0 * np.pi))
 
 
@@ -118,6 +139,8 @@ def _touching(used: sparse.csr_matrix, ends: np.ndarray, lengths: np.ndarray) ->
 
 def _bridges(places: np.ndarray, piece: np.ndarray) -> np.ndarray:
     """(B, 2) places of different pieces that are about as near as any of either piece."""
+    if not piece.any():
+        return np.zeros((0, 2), np.int64)
     distances, near = cKDTree(places).query(places, min(_NEAREST, len(places)))
     far = np.repeat(np.arange(len(places)), near.size // len(places)), near.ravel()
     lengths, pieces = distances.ravel(), piece[np.array(far)]
@@ -130,9 +153,11 @@ def _bridges(places: np.ndarray, piece: np.ndarray) -> np.ndarray:
 
 
 def _once(ends: np.ndarray) -> np.ndarray:
-    """The edges ``ends`` (E, 2), each once, without those from a place to itself."""
-    ends = np.unique(np.sort(ends, axis=1), axis=0).reshape(-1, 2)
-    return ends[ends[:, 0] != ends[:, 1]]
+    """The edges ``ends`` (E, 2), each once, in ascending order, without those from a place to itself."""
+    low, high = ends.min(axis=1).astype(np.int64), ends.max(axis=1)
+    # One number for each edge sorts many times faster than a row.
+    span = int(high.max(initial=0)) + 1
+    return np.stack(np.divmod(np.unique((low * span + high)[low < high]), span), axis=1)
 
 
 def _graph(places: np.ndarray, ends: np.ndarray) -> sparse.csr_matrix:

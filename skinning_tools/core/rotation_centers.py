@@ -26,8 +26,9 @@ from .progress import Progress, checkpoint, ignore, span
 # mesh.
 _CENTER_TOLERANCE = 1e-7
 
-# Vertices closer than this share of the mirror tolerance are at one place.
-_COINCIDENT = 1e-3
+# How far a vertex may be from another's mirror image, as a share of the bounding box's diagonal; vertices closer than
+# the second share of that are at one place.
+_MIRROR_TOLERANCE, _COINCIDENT = 1e-4, 1e-3
 
 
 def bake_rotation_centers(
@@ -132,14 +133,14 @@ def fingerprint(rest: np.ndarray, triangles: np.ndarray, bones: np.ndarray, weig
     return digest.hexdigest()
 
 
-def mirror_pairs(rest: np.ndarray, tolerance: float = 1e-4) -> np.ndarray:
+def mirror_pairs(rest: np.ndarray) -> np.ndarray:
     """(N,) int: for each vertex the vertex at its mirror image in X, itself on the mirror plane, −1 where none is.
 
-    tolerance: the largest distance from the image, as a share of the bounding box's diagonal. Pairs are mutual, except
-    for vertices at one place, as on a split seam: all of them have a partner at the image of that place.
+    Pairs are mutual, except for vertices at one place, as on a split seam: all of them have a partner at the image of
+    that place.
     """
     rest = np.asarray(rest, dtype=np.float64)
-    limit = tolerance * diagonal(rest)
+    limit = _MIRROR_TOLERANCE * diagonal(rest)
     place = weld(rest, _COINCIDENT * limit)
     points = rest[np.unique(place, return_index=True)[1]]
     distances, nearest = cKDTree(points).query(points * MIRROR_X)

@@ -21,28 +21,32 @@ def nearest_rotations(linear: np.ndarray) -> np.ndarray:
     The same R has the largest trace of Rᵀ · linear: it aligns two sets of points whose covariance ``linear`` is
     (Kabsch 1976). By singular values, or for many at once in closed form where that is as exact.
     """
-    many = linear.reshape(-1, 3, 3)
-    if len(many) < _MANY:
-        return nearest_rotations_and_firmness(linear)[0]
-    rotations, exact = _nearest_in_closed_form(many)
+    maps = np.ascontiguousarray(linear.reshape(-1, 3, 3).transpose(1, 2, 0))
+    return np.ascontiguousarray(nearest_rotations_along(maps).transpose(2, 0, 1)).reshape(linear.shape)
+
+
+def nearest_rotations_along(maps: np.ndarray) -> np.ndarray:
+    """``nearest_rotations`` of ``maps`` (3, 3, n), whose last axis counts them: a step for all of them is a step along
+    memory."""
+    if maps.shape[2] < _MANY:
+        return nearest_rotations_and_firmness(maps.transpose(2, 0, 1))[0].transpose(1, 2, 0)
+    rotations, exact = _nearest_in_closed_form(maps)
     left = np.flatnonzero(~exact)
     if len(left):
-        rotations[left] = nearest_rotations_and_firmness(many[left])[0]
-    return rotations.reshape(linear.shape)
+        rotations[..., left] = nearest_rotations_and_firmness(maps[..., left].transpose(2, 0, 1))[0].transpose(1, 2, 0)
+    return rotations
 
 
-def _nearest_in_closed_form(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nearest rotations (n, 3, 3) from the invariants of the stretch, and which of them (n,) are exact.
+def _nearest_in_closed_form(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest rotations (3, 3, n) from the invariants of the stretch, and which of them (n,) are exact.
 
     With A = R U and U symmetric, of trace i, minors' sum j and determinant k, the theorem of Cayley and Hamilton gives
     (i j − k) R = i cof A + (i² − j) A − A Aᵀ A. If ‖A‖ = 1, i is the largest root of (i² − 1)² − 8 k i = 4 ‖cof A‖²
     (Horn 1987 has it as an eigenvalue), and j = (i² − 1) / 2; k is negative where A mirrors. The factor i j − k is the
     product of the sums of two stretches: where it vanishes, no rotation is nearer than all others.
     """
-    lengths = np.sqrt(np.einsum("nij,nij->n", linear, linear))
-    scaled = linear / np.where(lengths > _LEAST_NORM, lengths, 1.0)[:, None, None]
-    # The matrices along the last axis: a step for all of them is a step along memory.
-    maps = np.ascontiguousarray(scaled.transpose(1, 2, 0))
+    lengths = np.sqrt(np.einsum("ijn,ijn->n", maps, maps))
+    maps = maps / np.where(lengths > _LEAST_NORM, lengths, 1.0)
     cubes = np.einsum("ijn,jkn->ikn", maps, np.einsum("jin,jkn->ikn", maps, maps))
     second, third = maps[_SECOND], maps[_THIRD]
     cofactors = second[:, _SECOND] * third[:, _THIRD] - second[:, _THIRD] * third[:, _SECOND]
@@ -56,11 +60,15 @@ def _nearest_in_closed_form(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]
         slope = 4.0 * above * trace - 8.0 * determinant
         step = value / np.where(slope > 0, slope, np.inf)
         trace -= step
+        converged = np.abs(step) < _CONVERGED
+        # Each step squares what is left: nothing but rounding.
+        if converged.all():
+            break
     factor = 0.5 * trace * (trace * trace - 1.0) - determinant
-    exact = (factor > _FIRM) & (np.abs(step) < _CONVERGED)
+    exact = (factor > _FIRM) & converged
     rotations = trace * cofactors + 0.5 * (trace * trace + 1.0) * maps - cubes
     rotations /= np.where(exact, factor, 1.0)
-    return np.ascontiguousarray(rotations.transpose(2, 0, 1)), exact
+    return rotations, exact
 
 
 def nearest_rotations_and_firmness(linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -55,9 +55,9 @@ def stage_seconds(work: Work) -> dict[str, float]:
         solve += 4.0e-6 * turns * bones * frames
     if wanted.prune:
         # Several rounds on a sample, sweeps over all vertices with fewer bones, and weights for posing.
-        solve *= 2.5
+        solve *= 2.8
     if work.jointed:
-        solve *= 1.4
+        solve *= 1.15
     if wanted.residual_shapes:
         solve += 2.2e-6 * positions
     if wanted.smoothness or wanted.prune:

@@ -11,7 +11,8 @@ the roots are is linear, and is eliminated before. No step touches a vertex.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ..bone_order import subtrees
 from ..dense import product, self_product
@@ -191,9 +192,12 @@ class _Block:
     pulls: np.ndarray
 
     def factors(self) -> np.ndarray:
-        """(f, 3p, 3p) of the systems of turns, lower."""
-        # A system is symmetric, so that its transpose, which LAPACK can overwrite, is the same.
-        return np.array([dpotrf(system.T, lower=1, overwrite_a=1)[0] for system in self._systems()])
+        """(f, 3p, 3p) of the systems of turns, each as its factor's transpose, upper: in the memory that has it."""
+        systems = self._systems()
+        for system in systems:
+            # A system is symmetric, so that its transpose, which LAPACK can overwrite, is the same.
+            dpotrf(system.T, lower=1, overwrite_a=1)
+        return systems
 
     def eliminated(self, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The system of the joints, (3n, 3n) and (3n,)."""
@@ -206,8 +210,10 @@ class _Block:
             across = places[:, :, after] * arms[:, None, :, last] - places[:, :, last] * arms[:, None, :, after]
             sides[:, :, axis, 1:] = across.reshape(frames, turning, -1)
         both = zip(factors, sides.reshape(frames, 3 * turning, -1), strict=True)
-        solved = np.array([dtrtrs(factor, side, lower=1)[0] for factor, side in both])
-        answered = self_product(solved.reshape(3 * turning * frames, 1 + 3 * count))
+        # In place, as LAPACK takes columns: L⁻¹ S as Sᵀ L⁻ᵀ.
+        for factor, side in both:
+            dtrsm(1.0, factor.T, side.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        answered = self_product(sides.reshape(3 * turning * frames, 1 + 3 * count))
         flat = arms.transpose(1, 3, 0, 2).reshape(3 * count, 3 * frames)
         matrix = (flat @ flat.T).reshape(count, 3, count, 3) * self.moments.joints[:, None, :, None]
         pull = np.einsum("fcij,fci->cj", arms, self.pulls).ravel()
@@ -218,7 +224,7 @@ class _Block:
         shifts = np.einsum("fcij,cj->fci", self.arms, step)
         sides = self._drawn() + _axial(self._places() @ shifts[:, None])
         both = zip(factors, sides.reshape(len(sides), -1), strict=True)
-        return np.reshape([dpotrs(factor, side, lower=1)[0] for factor, side in both], sides.shape)
+        return np.reshape([dpotrs(factor.T, side, lower=1)[0] for factor, side in both], sides.shape)
 
     def _places(self) -> np.ndarray:
         """(f, p, 3, n) what the turn of each bone does to the place that each joint moves."""
@@ -234,16 +240,14 @@ class _Block:
         rotations, moments = self.rotations, self.moments.turns
         frames, turning = rotations.shape[:2]
         half = np.matmul(rotations, moments.reshape(turning, 3, 3 * turning))
-        half = half.reshape(frames, turning, 3, turning, 3).transpose(0, 3, 1, 2, 4)
+        half = half.reshape(frames, turning, 3, turning, 3).transpose(0, 3, 2, 1, 4)
         half = np.ascontiguousarray(half).reshape(frames, turning, 3 * turning, 3)
-        columns = np.ascontiguousarray(rotations.swapaxes(2, 3))
-        # The places are frame, k, j, and the axes of j and of k.
-        moved = np.matmul(half, columns).reshape(frames, turning, turning, 3, 3)
-        systems: np.ndarray = np.empty((frames, turning, 3, turning, 3))
-        np.negative(moved.transpose(0, 2, 4, 1, 3), out=systems)
-        traces = np.einsum("fkjii->fjk", moved)
+        # As M_jkᵀ = M_kj, what is made here as (frame, k, axis of j, j, axis of k) is −Mᵀ where it belongs.
+        moved = np.matmul(half, np.ascontiguousarray(-rotations.swapaxes(2, 3)))
+        systems: np.ndarray = moved.reshape(frames, turning, 3, turning, 3)
+        traces = systems[:, :, 0, :, 0] + systems[:, :, 1, :, 1] + systems[:, :, 2, :, 2]
         for axis in range(3):
-            systems[:, :, axis, :, axis] += traces
+            systems[:, :, axis, :, axis] -= traces
         systems = systems.reshape(frames, 3 * turning, 3 * turning)
         diagonal = np.arange(3 * turning)
         resistance = np.einsum("jiji->j", moments.reshape(turning, 3, turning, 3))

@@ -12,7 +12,7 @@ from ..skeleton_symmetry import lone_bones, mirrored_vertices, paired_bones
 from ..strongest import strongest_bones
 from .bone_model import BoneModel
 from .prepared import Prepared
-from .pruning import Removal, mean_frame_errors, measured_removal, without_bones
+from .pruning import Removal, mean_frame_errors, measured_removals, without_bones
 from .reduction import AnimationMatrix
 from .skin import Skin
 
@@ -65,7 +65,7 @@ def with_mirror_images(skin: Skin, prepared: Prepared, most: int, optimize_rest_
 
 def _idle(skin: Skin, matrix: AnimationMatrix, noise: np.ndarray, carriers: np.ndarray) -> dict[int, Removal]:
     """The removals of the last bones, the images, that are needed less than _TELLS; noise (N, 1): see
-    ``measured_removal``; carriers (n,): what led the vertices of each image before."""
+    ``measured_removals``; carriers (n,): what led the vertices of each image before."""
     count, first = skin.bone_count, skin.bone_count - len(carriers)
     used = weight_matrix(skin.state.bones, skin.state.weights, count)
     near = (used.T @ used).toarray() > 0
@@ -73,5 +73,6 @@ def _idle(skin: Skin, matrix: AnimationMatrix, noise: np.ndarray, carriers: np.n
     # None takes over from another, as that may go, too.
     near[:, first:] = False
     given = matrix, BoneModel(skin.rows), skin.state, noise, near, np.zeros(count)
-    removals = {bone: measured_removal(*given, bone) for bone in range(first, count)}
-    return {bone: each for bone, each in removals.items() if each.need < _TELLS}
+    images = list(range(first, count))
+    removals = zip(images, measured_removals(*given, images), strict=True)
+    return {bone: each for bone, each in removals if each.need < _TELLS}

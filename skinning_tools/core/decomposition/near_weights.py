@@ -11,14 +11,16 @@ costs accuracy, so that the error may grow by a given share only, and by what no
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ..bone_order import subtrees
+from ..bone_order import parents_first, subtrees
 from ..deform.influences import weight_matrix
+from ..solve_memory import BLOCK_VERTICES, FEWEST_WORKERS
 from ..strongest import strongest_bones, strongest_first
+from ..threads import for_each
 from .bone_model import BoneModel
 from .reduction import Rows
 from .rest_pose import blended_system, squared_errors
 from .sweeps import vertex_blocks
-from .vertex_step import VertexState, improve_vertices
+from .vertex_step import VertexState, improve_by_products
 
 # Radians, and how far such a turn may move vertices of other parts, in solver units: nearly 2 % of the diameter of the
 # ball around the first frame, which is 2, however the body lies in space.
@@ -41,7 +43,7 @@ class PoseLimits:
         """parents (P,); heads (P, 3): joints at rest, in solver units; frame_count: of the animation; locked (P,) bool:
         bones that get no more vertices."""
         self._heads, self.unseen = heads, unseen_error(frame_count)
-        self._below = subtrees(parents)
+        self._below, self._parents, self._order = subtrees(parents), parents, parents_first(parents)
         linked = np.flatnonzero(parents >= 0)
         self._near = np.eye(len(parents), dtype=bool)
         self._near[linked, parents[linked]] = self._near[parents[linked], linked] = True
@@ -72,10 +74,12 @@ class PoseLimits:
 
     def capped(self, state: VertexState) -> np.ndarray:
         """(N, K) weights as large as the limits allow; the strongest bone gets the rest."""
-        excess = np.maximum(self._excess(state), 1.0)
-        # The least share that any bone above leaves.
-        shares = np.array([1.0 / excess[:, above].max(axis=1) for above in self._below.T]).T
-        weights = state.weights * np.take_along_axis(shares, state.bones, axis=1)
+        excess = np.maximum(self._excess(state).T, 1.0)
+        # Each bone's becomes the largest of any bone above.
+        for bone in self._order:
+            if self._parents[bone] >= 0:
+                np.maximum(excess[bone], excess[self._parents[bone]], out=excess[bone])
+        weights = state.weights / np.take_along_axis(excess.T, state.bones, axis=1)
         rows, strongest = np.arange(len(weights)), np.argmax(state.weights, axis=1)
         weights[rows, strongest] += 1.0 - weights.sum(axis=1)
         return weights
@@ -105,23 +109,20 @@ class PoseLimits:
         gain most for what they cost.
         """
         wrong = np.flatnonzero(self.broken(state))
-        now, before = state.of(wrong), source.rows(wrong)
-        best, present = self._within(now), vertex_errors(model, now, before)
-        least = vertex_errors(model, best, before)
+        now = state.of(wrong)
+        best, present, least = now.copy(), np.empty(len(wrong)), np.empty(len(wrong))
 
-        def take(places: np.ndarray, fitted: VertexState, data: np.ndarray) -> None:
-            errors = vertex_errors(model, fitted, data)
-            better = errors < least[places]
-            least[places[better]] = errors[better]
-            best.put(places[better], fitted.of(better))
+        def closest(part: slice) -> tuple[VertexState, np.ndarray, np.ndarray]:
+            products = model.data_products(source.rows(wrong[part]))
+            earlier = None if former is None else former.of(wrong[part])
+            return self._closest(model, products, now.of(part), earlier, optimize_rest_pose)
 
-        for hub in np.unique(now.bones):
-            places = np.flatnonzero((now.bones == hub).any(axis=1))
-            data, near = before[places], np.flatnonzero(self._near[hub])
-            fitted = _fitted(model, now.of(places), data, near, optimize_rest_pose)
-            take(places, self._within(fitted), data)
-        if former is not None:
-            take(np.arange(len(wrong)), self._within(former.of(wrong)), before)
+        def take(part: slice, found: tuple[VertexState, np.ndarray, np.ndarray]) -> None:
+            fitted, present[part], least[part] = found
+            best.put(part, fitted)
+
+        # Each vertex is fitted once for each of its bones.
+        for_each(closest, vertex_blocks(len(wrong), BLOCK_VERTICES // now.bones.shape[1]), take, FEWEST_WORKERS)
         chosen = np.arange(len(wrong))
         if not at_any_cost:
             errors = all_errors(model, state, source)
@@ -134,6 +135,39 @@ class PoseLimits:
             room = max(_DEARER * counted(given, state) - counted(seen, state), 0.0)
             chosen = order[np.cumsum(np.maximum(cost[order], 0.0)) <= room]
         state.put(wrong[chosen], best.of(chosen))
+
+    def _closest(
+        self,
+        model: BoneModel,
+        products: np.ndarray,
+        now: VertexState,
+        former: VertexState | None,
+        optimize_rest_pose: bool,
+    ) -> tuple[VertexState, np.ndarray, np.ndarray]:
+        """The closest of what ``keep`` tries for vertices (n,); their squared errors less ‖y‖² (n,) before and after.
+
+        products (n, P, 4): from ``BoneModel.data_products``.
+        """
+        best, present = self._within(now), _errors(model, products, now)
+        least = _errors(model, products, best)
+
+        def take(places: np.ndarray, fitted: VertexState) -> None:
+            errors = _errors(model, products[places], fitted)
+            # The best of each vertex alone.
+            order = np.lexsort((errors, places))
+            first = order[np.unique(places[order], return_index=True)[1]]
+            better = first[errors[first] < least[places[first]]]
+            least[places[better]] = errors[better]
+            best.put(places[better], fitted.of(better))
+
+        hubs = np.zeros((len(products), len(self._near)), bool)
+        np.put_along_axis(hubs, now.bones, True, axis=1)
+        places, hub = np.nonzero(hubs & self._near.any(axis=1))
+        fitted = _fitted(model, products[places], now.of(places), self._near[hub], optimize_rest_pose)
+        take(places, self._within(fitted))
+        if former is not None:
+            take(np.arange(len(products)), self._within(former))
+        return best, present, least
 
 
 def squared_error(model: BoneModel, state: VertexState, source: Rows) -> float:
@@ -157,23 +191,23 @@ def counted(errors: np.ndarray, state: VertexState) -> float:
 
 def vertex_errors(model: BoneModel, state: VertexState, data: np.ndarray) -> np.ndarray:
     """(n,) squared error of each vertex less its ‖y‖²."""
-    return squared_errors(*blended_system(model, model.data_products(data), state.bones, state.weights), state.points)
+    return _errors(model, model.data_products(data), state)
+
+
+def _errors(model: BoneModel, products: np.ndarray, state: VertexState) -> np.ndarray:
+    return squared_errors(*blended_system(model, products, state.bones, state.weights), state.points)
 
 
 def _fitted(
-    model: BoneModel, now: VertexState, data: np.ndarray, allowed: np.ndarray, optimize_rest_pose: bool
+    model: BoneModel, products: np.ndarray, now: VertexState, allowed: np.ndarray, optimize_rest_pose: bool
 ) -> VertexState:
-    """Vertices ``now`` (n,) with the bones ``allowed``, ascending, alone."""
-    few = model.of_bones(allowed)
-    place = np.minimum(np.searchsorted(allowed, now.bones), len(allowed) - 1)
-    weights = np.where(allowed[place] == now.bones, now.weights, 0.0)
-    # An unused slot repeats a bone, so that some vertices may have no weight left: they begin anywhere.
+    """Vertices ``now`` (n,) with the bones ``allowed`` (n, P) alone."""
+    usable = np.take_along_axis(allowed, now.bones, axis=1)
+    weights = np.where(usable, now.weights, 0.0)
+    # Some vertices may have no weight left: they begin anywhere.
     weights[:, 0] += weights.sum(axis=1) == 0
-    width = min(now.bones.shape[1], len(allowed))
-    bones, weights = strongest_first(place, weights / weights.sum(axis=1, keepdims=True), width)
-    part = VertexState(now.points.copy(), bones, weights, now.importance)
-    improve_vertices(few, data, part, slice(None), optimize_rest_pose=optimize_rest_pose)
-    missing = now.bones.shape[1] - width
-    bones = np.concatenate([part.bones, np.repeat(part.bones[:, :1], missing, axis=1)], axis=1)
-    padded = np.pad(part.weights, ((0, 0), (0, missing)))
-    return VertexState(part.points, allowed[bones].astype(now.bones.dtype), padded, now.importance)
+    bones = np.where(usable, now.bones, allowed.argmax(axis=1)[:, None]).astype(now.bones.dtype)
+    part = VertexState(now.points, bones, weights / weights.sum(axis=1, keepdims=True), now.importance)
+    given = model, products, part, slice(None)
+    improve_by_products(*given, optimize_rest_pose=optimize_rest_pose, allowed=allowed)
+    return part

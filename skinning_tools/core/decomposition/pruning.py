@@ -16,19 +16,23 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
 from ..body_surface import BodySurface
 from ..deform.influences import weight_matrix
+from ..dense import product
 from ..grouping import members
+from ..pair_motion import pair_motion
 from ..progress import Progress, checkpoint, span
+from ..solve_memory import BLOCK_VERTICES
 from ..strongest import strongest_bones, strongest_first
 from .bone_kinds import StiffBones
 from .bone_model import BoneModel
 from .reduction import AnimationMatrix, Reduction
 from .sweeps import alternate, vertex_blocks
 from .transforms import design_matrix, from_rows
-from .vertex_step import VertexState, best_single_bones, choose_weights, single_bones
+from .vertex_step import VertexState, best_single_bones, choose_among, choose_weights, single_bones
 
 # The number of vertices, taken evenly from the list, that decide which bones are removed.
 _SAMPLE = 1500
@@ -90,7 +94,7 @@ def prune_bones(
         part = span(progress, 0.7 * (1.0 - len(pruned) / len(rows)), 0.7)
         checkpoint(part, 0.0, "Removing bones")
         near = neighborhoods(few, len(needs))
-        measure = partial(measured_removal, sample, BoneModel(pruned), few, noise, near, slips)
+        measure = partial(measured_removals, sample, BoneModel(pruned), few, noise, near, slips)
         gone = _least_needed(measure, needs)
         if not gone:
             break
@@ -136,9 +140,10 @@ def _unneeded(
     worth = np.minimum(cohesion / _COHESIVE, 1.0) * np.sqrt(1.0 - _FITTED / places)
     near = surface.contacts(state.bones, state.weights, count)[0] > 0
 
-    def measure(bone: int) -> Removal:
-        found = measured_removal(matrix, model, state, noise, near, np.zeros(count), bone)
-        return replace(found, need=max(worth[bone], _LEAST_WORTH) * found.need)
+    def measure(bones: list[int]) -> list[Removal]:
+        found = measured_removals(matrix, model, state, noise, near, np.zeros(count), bones)
+        least = np.maximum(worth[bones], _LEAST_WORTH)
+        return [replace(each, need=share * each.need) for share, each in zip(least, found, strict=True)]
 
     return _least_needed(measure, np.where(worth < _DOUBTFUL, 0.0, np.inf))
 
@@ -148,19 +153,12 @@ def _least_slips(sample: AnimationMatrix, model: BoneModel, state: VertexState, 
     used = weight_matrix(state.bones, state.weights, model.bone_count)
     mass = np.asarray(used.sum(axis=0)).ravel()
     means = (used.T @ state.points[:, :3]) / np.where(mass > 0, mass, 1.0)[:, None]
-    motion = from_rows(sample.unweigh(model.transforms))
-    slips = np.zeros(model.bone_count)
-    for bone in range(model.bone_count):
-        others = np.setdiff1d(np.flatnonzero(near[bone]), bone)
-        if len(others):
-            apart = (motion[:, bone, None] - motion[:, others]).transpose(1, 0, 2, 3)
-            turn, shift = apart[..., :3], apart[..., 3] + apart[..., :3] @ means[bone]
-            faint = len(motion) * _FAINT_TURN**2 * np.eye(3)
-            matrix = np.einsum("cfij,cfik->cjk", turn, turn) + faint
-            step = -np.linalg.solve(matrix, np.einsum("cfij,cfi->cj", turn, shift)[..., None])[..., 0]
-            left = shift + np.einsum("cfij,cj->cfi", turn, step)
-            slips[bone] = np.sqrt(np.square(left).sum(axis=2).mean(axis=1).min())
-    return slips
+    first, second = np.nonzero(near & ~np.eye(model.bone_count, dtype=bool))
+    pairs = pair_motion(from_rows(sample.unweigh(model.transforms)), np.zeros(3), 1.0, first, second)
+    slips = np.full(model.bone_count, np.inf)
+    np.minimum.at(slips, first, pairs.slips(pairs.joints(means[first], _FAINT_TURN)))
+    # Where none is near, none can replace the bone.
+    return np.where(np.isfinite(slips), slips, 0.0)
 
 
 def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
@@ -180,38 +178,75 @@ def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
     return near
 
 
-def measured_removal(
+def measured_removals(
     sample: AnimationMatrix,
     model: BoneModel,
     state: VertexState,
     noise: np.ndarray,
     near: np.ndarray,
     slips: np.ndarray,
+    bones: list[int],
+) -> list[Removal]:
+    """Of each of the ``bones`` alone. noise (N, F) or (N, 1): squared errors that count as none; near (P, P): bones
+    that may replace others; slips (P,): how much each must be needed at least."""
+    used = weight_matrix(state.bones, state.weights, model.bone_count).tocsc()
+    used.eliminate_zeros()
+    vertices = [np.unique(used.indices[used.indptr[bone] : used.indptr[bone + 1]]) for bone in bones]
+    heirs = near[bones]
+    heirs[np.arange(len(bones)), bones] = False
+    removals: list[Removal] = []
+    # Most bones have few vertices: these are fitted together.
+    ends = np.cumsum([len(mine) for mine in vertices])
+    for group in np.split(np.arange(len(bones)), np.flatnonzero(np.diff(ends // BLOCK_VERTICES)) + 1):
+        fitted = _without(sample, model, state, [vertices[i] for i in group], heirs[group])
+        for i, without in zip(group, fitted, strict=True):
+            need = np.inf if len(vertices[i]) else 0.0
+            if len(vertices[i]) and heirs[i].any():
+                need = _need(sample, model, state, without, noise, vertices[i], bones[i], slips[bones[i]])
+            removals.append(Removal(vertices[i], without.bones, without.weights, need))
+    return removals
+
+
+def _without(
+    sample: AnimationMatrix, model: BoneModel, state: VertexState, vertices: list[np.ndarray], heirs: np.ndarray
+) -> list[VertexState]:
+    """The ``vertices`` (n,) of each of some bones with its ``heirs`` (m, P) only; as they are where it has none."""
+    counts, rows = [len(mine) for mine in vertices], np.concatenate(vertices)
+    owners, fitted = np.repeat(np.arange(len(vertices)), counts), state.of(rows)
+    able = np.flatnonzero(heirs[owners].any(axis=1))
+    if len(able):
+        once, place = np.unique(rows[able], return_inverse=True)
+        products = model.data_products(sample.rows(once))[place.reshape(-1)]
+        mine, allowed = fitted.of(able), heirs[owners[able]]
+        best = np.argmin(np.where(allowed, model.errors_alone(mine.points, products), np.inf), axis=1)
+        start = np.where(np.take_along_axis(allowed, mine.bones, axis=1), mine.bones, best[:, None])
+        bones, weights, _ = choose_among(allowed, model, products, mine.points, start, mine.weights)
+        fitted.put(able, replace(mine, bones=bones, weights=weights))
+    return [fitted.of(part) for part in np.split(np.arange(len(rows)), np.cumsum(counts)[:-1])]
+
+
+def _need(
+    sample: AnimationMatrix,
+    model: BoneModel,
+    state: VertexState,
+    without: VertexState,
+    noise: np.ndarray,
+    vertices: np.ndarray,
     bone: int,
-) -> Removal:
-    """Of the bone. noise (N, F) or (N, 1): squared errors that count as none; near (P, P): bones that may replace
-    others; slips (P,): how much each must be needed at least."""
-    vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
-    mine = state.of(vertices)
-    if len(vertices) == 0:
-        return Removal(vertices, mine.bones, mine.weights, 0.0)
-    heirs = np.setdiff1d(np.flatnonzero(near[bone]), bone)
-    if len(heirs) == 0:
-        return Removal(vertices, mine.bones, mine.weights, np.inf)
-    data = sample.rows(vertices)
-    without, _ = refitted(model, heirs, data, mine)
+    slip: float,
+) -> float:
+    """How much a bone is needed by its ``vertices`` (n,), which are ``without`` it otherwise."""
+    mine, noise = state.of(vertices), noise[vertices]
     own = np.where(mine.bones == bone, mine.weights, 0.0).sum(axis=1)
     own /= own.sum()
-    added = own @ (_squared_errors(sample, model, data, without) - noise[vertices])
+    added = own @ (_squared_errors(sample, model, sample.rows(vertices), without) - noise)
     offsets = mine.points[:, :3] - own @ mine.points[:, :3]
     size = np.sqrt(own @ np.square(offsets).sum(axis=1))
-    least = max(
-        min(_TURN * size, _LARGEST), _NOISES * np.sqrt(own @ noise[vertices].mean(axis=1)), _SLIPS * slips[bone]
-    )
+    least = max(min(_TURN * size, _LARGEST), _NOISES * np.sqrt(own @ noise.mean(axis=1)), _SLIPS * slip)
     lead = own[strongest_bones(mine.bones, mine.weights) == bone].sum()
     worth = np.clip(lead / _LEAD, _LEAST_WORTH, 1.0)
     cost = np.sqrt(max(np.quantile(added, _QUANTILE), 0.0))
-    return Removal(vertices, without.bones, without.weights, worth * cost / max(least, 1e-9))
+    return float(worth * cost / max(least, 1e-9))
 
 
 def refitted(
@@ -233,7 +268,9 @@ def _squared_errors(sample: AnimationMatrix, model: BoneModel, data: np.ndarray,
     used = np.unique(state.bones)
     design = design_matrix(state.points, np.searchsorted(used, state.bones), state.weights, len(used))
     transforms = model.transforms.reshape(model.bone_count, 4, -1)[used].reshape(4 * len(used), -1)
-    return np.square(sample.unweigh(design @ transforms - data).reshape(len(data), -1, 3)).sum(axis=2)
+    made = design @ transforms if issparse(design) else product(design, transforms)
+    squares = np.square(sample.unweigh(made - data))
+    return squares[:, ::3] + squares[:, 1::3] + squares[:, 2::3]
 
 
 def mean_frame_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexState) -> np.ndarray:
@@ -244,14 +281,17 @@ def mean_frame_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexSt
     )[:, None]
 
 
-def _least_needed(measure: Callable[[int], Removal], needs: np.ndarray) -> dict[int, Removal]:
+def _least_needed(measure: Callable[[list[int]], list[Removal]], needs: np.ndarray) -> dict[int, Removal]:
     """The removals to make now, by bone: of bones that are not needed, none of which takes over from another.
 
     needs (P,): as last measured, or 0. With fewer bones around it, a bone is mostly needed the more: it is measured
     again, in place, when no other was needed less.
     """
     chosen: dict[int, Removal] = {}
-    measured: dict[int, Removal] = {}
+    unknown = np.flatnonzero(needs == 0).tolist()
+    measured = dict(zip(unknown, measure(unknown), strict=True)) if unknown else {}
+    for bone, removal in measured.items():
+        needs[bone] = removal.need
     heirs: set[int] = set()
     queue = [(needs[bone], bone) for bone in np.flatnonzero(needs < 1.0).tolist()]
     heapify(queue)
@@ -260,7 +300,7 @@ def _least_needed(measure: Callable[[int], Removal], needs: np.ndarray) -> dict[
         if bone in heirs:
             continue
         if bone not in measured:
-            measured[bone] = measure(bone)
+            measured[bone] = measure([bone])[0]
             needs[bone] = measured[bone].need
             if needs[bone] < 1.0:
                 heappush(queue, (needs[bone], bone))

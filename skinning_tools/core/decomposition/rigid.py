@@ -11,16 +11,16 @@ from functools import partial
 import numpy as np
 
 from ..dense import product
-from ..rotations import nearest_rotations, nearest_rotations_and_firmness, right_handed
+from ..rotations import nearest_rotations, nearest_rotations_along, nearest_rotations_and_firmness, right_handed
 from ..threads import mapped
-from .transforms import NormalEquations, from_rows, to_rows
+from .transforms import NormalEquations, from_rows
 
 # The scales of a bone stay between these, so that it neither collapses nor explodes.
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
 # Share of a bone's spread (and of its weight, for a bone of one vertex) by which its rotation tends to stay.
 _TWIST_HOLD, _POINT_HOLD = 1e-5, 1e-12
-# Frames that one thread fits.
-_FRAMES_AT_ONCE = 96
+# Frames that one thread fits: of fewer, steps are so short that threads wait for each other.
+_FRAMES_AT_ONCE = 256
 # How little a bone must stretch for the shape of its region to decide its axes.
 _SHAPE_SHARE = 1e-3
 # Along an axis where a bone's vertices have less than this extent (squared, of the unit ball), its scale tends to stay.
@@ -62,35 +62,37 @@ def _sweep_frames(
     equations: NormalEquations, transforms: np.ndarray, axes: np.ndarray | None, frames: slice
 ) -> np.ndarray:
     """As ``sweep``, of some frames: none depends on another."""
-    transforms = transforms[frames]
-    products = np.ascontiguousarray(equations.products[:, 3 * frames.start : 3 * frames.stop])
-    bone_count = transforms.shape[1]
-    rows = to_rows(transforms)
+    # The frames along the last axis: a step for all of them is a step along memory.
+    rows = np.ascontiguousarray(transforms[frames].transpose(1, 3, 2, 0))
+    products = equations.products.reshape(*rows.shape[:2], -1, 3)[:, :, frames].transpose(0, 1, 3, 2)
+    bone_count, count = len(rows), rows.shape[-1]
+    flat = rows.reshape(4 * bone_count, 3 * count)
     moments = equations.moments.reshape(bone_count, 4, bone_count, 4)
     typical = float(np.einsum("kiki->", moments[:, 3:, :, 3:])) / bone_count
     for j in range(bone_count):
         own = moments[j, :, j]
         if own[3, 3] <= 1e-9 * typical:
             continue
-        part = slice(4 * j, 4 * j + 4)
-        seen = products[part] - product(equations.moments[part], rows) + own @ rows[part]
-        current = from_rows(rows[part])[:, 0]
-        fitted = _procrustes(from_rows(seen)[:, 0], own, None if axes is None else axes[j], current)
-        rows[part] = to_rows(fitted[:, None])
-    return from_rows(rows)
+        # What the other bones explain.
+        others = equations.moments[4 * j : 4 * j + 4].copy()
+        others[:, 4 * j : 4 * j + 4] = 0.0
+        seen = products[j] - product(others, flat).reshape(4, 3, count)
+        rows[j] = _procrustes(seen, own, None if axes is None else axes[j], rows[j])
+    return np.ascontiguousarray(rows.transpose(3, 0, 2, 1))
 
 
 def _procrustes(data: np.ndarray, moment: np.ndarray, axes: np.ndarray | None, current: np.ndarray) -> np.ndarray:
-    """Best motion (F, 3, 4) of one bone: data E (F, 3, 4), moment Σ w² v vᵀ (4, 4), current motion (F, 3, 4)."""
+    """Best motion Mᵀ (4, 3, F) of one bone: data Eᵀ (4, 3, F), moment Σ w² v vᵀ (4, 4), current motion (4, 3, F)."""
     mass, center, spread = (part[0] for part in _mass_center_and_spread(moment[None]))
-    covariance = data[:, :, :3] - data[:, :, 3:] * center
+    covariance = data[:3] - data[3] * center[:, None, None]
     hold = twist_hold(mass, spread)
-    motion = np.empty((len(data), 3, 4))
+    motion = np.empty(data.shape)
     if axes is None:
-        motion[:, :, :3] = nearest_rotations(covariance + hold * current[:, :, :3])
+        motion[:3] = nearest_rotations_along(covariance + hold * current[:3])
     else:
-        motion[:, :, :3] = rotation_and_scales(covariance, spread, mass, hold, axes, current[:, :, :3])
-    motion[:, :, 3] = data[:, :, 3] / mass - motion[:, :, :3] @ center
+        turned, present = covariance.transpose(2, 1, 0), current[:3].transpose(2, 1, 0)
+        motion[:3] = rotation_and_scales(turned, spread, mass, hold, axes, present).transpose(2, 1, 0)
+    motion[3] = data[3] / mass - np.einsum("jif,j->if", motion[:3], center)
     return motion
 
 

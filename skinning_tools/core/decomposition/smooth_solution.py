@@ -13,8 +13,10 @@ from .reduction import AnimationMatrix
 from .smoothness import neighbor_weights
 from .transforms import NormalEquations, from_rows, to_rows
 from .vertex_step import VertexState
+from .weight_problem import WORTH_SMOOTHING
 
-_ROUNDS = 2
+# Rounds, and the share that a sweep over the weights must save in each: the motion changes before the last one.
+_WORTH_IT = 5.0 * WORTH_SMOOTHING, WORTH_SMOOTHING
 
 
 def smooth_solution(
@@ -42,9 +44,9 @@ def smooth_solution(
     problem.start_from(state.bones, state.weights)
     strength = problem.balanced(neighbor_weights(state.points[:, :3], triangles), amount, squared_error)
     bones, weights = state.bones, state.weights
-    for number in range(_ROUNDS):
-        part = span(progress, number / _ROUNDS, (number + 1) / _ROUNDS)
-        problem.smooth(strength, span(part, 0.0, 0.9))
+    for number, worth_it in enumerate(_WORTH_IT):
+        part = span(progress, number / len(_WORTH_IT), (number + 1) / len(_WORTH_IT))
+        problem.smooth(strength, span(part, 0.0, 0.9), worth_it)
         bones, weights = problem.result()
         skin = state.points, bones, weights, bone_count
         equations = skin_equations(matrix, *skin, span(part, 0.9, 1.0), state.importance)

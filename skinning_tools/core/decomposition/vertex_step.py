@@ -7,6 +7,7 @@ accurate at the same number of influences, and a bone that has become redundant 
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -58,9 +59,23 @@ def improve_vertices(
     choice of bones, and saves a tenth of all sweeps. data (n, d). Returns the squared error of each vertex less its
     ‖y‖² (n,). No vertex gets worse.
     """
-    points = state.points[part]
-    products = model.data_products(data)
-    bones, weights, errors = choose_weights(model, products, points, state.bones[part], state.weights[part])
+    return improve_by_products(model, model.data_products(data), state, part, optimize_rest_pose=optimize_rest_pose)
+
+
+def improve_by_products(
+    model: BoneModel,
+    products: np.ndarray,
+    state: VertexState,
+    part: slice,
+    *,
+    optimize_rest_pose: bool,
+    allowed: np.ndarray | None = None,
+) -> np.ndarray:
+    """As ``improve_vertices``, from ``products`` (n, P, 4) of ``BoneModel.data_products``; allowed: see
+    ``choose_among``."""
+    points, now = state.points[part], (state.bones[part], state.weights[part])
+    choose = choose_weights if allowed is None else partial(choose_among, allowed)
+    bones, weights, errors = choose(model, products, points, *now)
     if optimize_rest_pose:
         own = OwnBones(model, products, bones)
         points = _moved(own, points, weights)[0]
@@ -133,10 +148,12 @@ def choose_weights(
     bones: np.ndarray,
     weights: np.ndarray,
     pull: Pull | None = None,
+    allowed: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """New bones and weights (n, K), strongest first, and the squared error less ‖y‖² (n,), with what ``pull`` adds.
 
-    products (n, P, 4) from ``BoneModel.data_products``; bones and weights as they are now, never made worse.
+    products (n, P, 4) from ``BoneModel.data_products``; bones and weights as they are now, never made worse. allowed
+    (n, P) bool: see ``choose_among``; as many for all vertices, or more than are looked at.
     """
     count, influences = bones.shape
     rows = np.arange(count)
@@ -144,7 +161,7 @@ def choose_weights(
     with_data = np.einsum("npi,ni->np", products, points)
     if pull is not None:
         with_data += pull.strength[:, None] * pull.means
-    candidates = _candidates(model, points, powers, with_data, bones, weights, pull)
+    candidates = _candidates(model, points, powers, with_data, bones, weights, pull, allowed)
     size = candidates.shape[1]
     gram = predictions_gram(model, candidates, powers)
     if pull is not None:
@@ -166,6 +183,28 @@ def choose_weights(
         kept[:, back], fitted[:, back], errors[back] = kept_now[:, better], fitted_now[:, better], errors_now[better]
     chosen, fitted = strongest_first(candidates[rows, kept].T, fitted.T)
     return chosen.astype(bones.dtype), fitted / fitted.sum(axis=1, keepdims=True), errors
+
+
+def choose_among(
+    allowed: np.ndarray,
+    model: BoneModel,
+    products: np.ndarray,
+    points: np.ndarray,
+    bones: np.ndarray,
+    weights: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``choose_weights`` with bones ``allowed`` (n, P) bool only, at least one for each vertex, and all that have
+    weight now. Slots that are left over repeat the strongest bone, without weight."""
+    count, influences = bones.shape
+    chosen, fitted, errors = bones.copy(), np.zeros(weights.shape), np.empty(count)
+    sizes = np.minimum(allowed.sum(axis=1), influences + _EXTRA_CANDIDATES + 1)
+    for size in np.unique(sizes):
+        few = np.flatnonzero(sizes == size)
+        given = model, products[few], points[few], bones[few], weights[few]
+        found, shares, errors[few] = choose_weights(*given, allowed=allowed[few])
+        chosen[few] = found[:, :1]
+        chosen[few, : found.shape[1]], fitted[few, : found.shape[1]] = found, shares
+    return chosen, fitted, errors
 
 
 def fit_strongest(
@@ -209,17 +248,21 @@ def _candidates(
     with_data: np.ndarray,
     bones: np.ndarray,
     weights: np.ndarray,
-    pull: Pull | None = None,
+    pull: Pull | None,
+    allowed: np.ndarray | None,
 ) -> np.ndarray:
     """Bones worth a closer look (n, M): those in use, then those that a step toward them helps most."""
     count, influences = bones.shape
-    size = min(influences + _EXTRA_CANDIDATES, model.bone_count)
-    if size == model.bone_count:
-        return np.tile(np.arange(size), (count, 1))
+    most = model.bone_count if allowed is None else int(allowed[0].sum())
+    size = min(influences + _EXTRA_CANDIDATES, most)
+    if size == most:
+        return np.tile(np.arange(size), (count, 1)) if allowed is None else np.nonzero(allowed)[1].reshape(count, size)
     rows = np.arange(count)
     if weights[:, 0].min() == 1.0 and pull is None:
         # Right after the segmentation there is no blend to improve on yet.
         alone = product(powers, model.packed_own) - 2.0 * with_data
+        if allowed is not None:
+            alone[~allowed] = np.inf
         return np.argpartition(alone, size - 1, axis=1)[:, :size]
     with_blend = model.products_with_blends(powers, bones, weights)
     alone = product(powers, model.packed_own)
@@ -236,6 +279,8 @@ def _candidates(
     length = alone - 2.0 * with_blend + blend_squared[:, None]
     step = np.clip(along / np.where(length > 0, length, np.inf), 0.0, 1.0)
     gain = step * (2.0 * along - step * length)
+    if allowed is not None:
+        gain[~allowed] = -np.inf
     for k in range(influences):
         in_use = weights[:, k] > 0
         gain[rows[in_use], bones[in_use, k]] = np.inf

@@ -29,7 +29,7 @@ _LOOKED_AT, _DESCENT_STEPS = 24, 60
 _STAGE = "Weights"
 # Smoothing sweeps over all vertices, and the share of the objective that a sweep must save for another one to follow.
 _SMOOTHING_SWEEPS = 40
-_WORTH_SMOOTHING = 1e-3
+WORTH_SMOOTHING = 1e-3
 # A vertex with a smaller free share keeps its weights.
 _LEAST_BUDGET = 1e-6
 
@@ -250,8 +250,9 @@ class WeightProblem:
         elements = len(self.chosen) * self._matrix.height
         return Smoothness.balanced(neighbors, self.weights(), amount, squared_error, elements)
 
-    def smooth(self, smoothness: Smoothness | None, progress: Progress) -> None:
-        """Sweeps over the vertices, each with the pull of its neighbors; see the module ``smoothness``."""
+    def smooth(self, smoothness: Smoothness | None, progress: Progress, worth_it: float = WORTH_SMOOTHING) -> None:
+        """Sweeps over the vertices, each with the pull of its neighbors, while they save this share of the error and
+        the energy; see the module ``smoothness``."""
         if smoothness is None:
             return
         sets = independent_sets(smoothness.strengths, self.chosen)
@@ -267,7 +268,7 @@ class WeightProblem:
                         left += self.improve(part, int(allowed), smoothness.pull(part, matrix))
             left += smoothness.energy(self.weights())
             checkpoint(progress, (number + 1) / _SMOOTHING_SWEEPS, "Smoothing")
-            if last - left <= _WORTH_SMOOTHING * left:
+            if last - left <= worth_it * left:
                 break
             last = left
         checkpoint(progress, 1.0, "Smoothing")

@@ -9,7 +9,7 @@ from skinning_tools.core.decomposition import rigid
 from skinning_tools.core.decomposition.bone_model import BoneModel, homogeneous
 from skinning_tools.core.decomposition.rest_pose import blended_system, fit_rest_positions, squared_errors
 from skinning_tools.core.decomposition.transforms import NormalEquations, design_matrix, from_rows, to_rows
-from skinning_tools.core.decomposition.vertex_step import VertexState, improve_vertices
+from skinning_tools.core.decomposition.vertex_step import VertexState, choose_among, choose_weights, improve_vertices
 
 RANDOM = np.random.default_rng()
 
@@ -156,6 +156,26 @@ def test_no_vertex_gets_worse(influences, optimize_rest_pose):
         unused = state.weights == 0
         assert np.all(state.bones[unused] == np.broadcast_to(state.bones[:, :1], unused.shape)[unused])
         assert np.all(np.diff(state.weights, axis=1) <= 0)
+
+
+def test_bones_are_chosen_among_those_of_each_vertex_as_if_there_were_no_others():
+    transforms, indices, weights, rest, data = scene(bones=12, influences=4)
+    model, points = BoneModel(to_rows(transforms)), homogeneous(rest)
+    allowed = np.zeros((len(rest), 12), dtype=bool)
+    # From fewer bones than influences to more than are looked at.
+    groups = [np.arange(first, len(rest), 4) for first in range(4)]
+    sets = [np.array([3]), np.array([0, 7, 8]), np.array([1, 2, 4, 9, 10]), np.arange(2, 11)]
+    for rows, mine in zip(groups, sets, strict=True):
+        allowed[np.ix_(rows, mine)] = True
+        indices[rows] = mine[np.arange(4) % len(mine)]
+        weights[rows] = np.arange(4) == 0 if len(mine) < 4 else [0.4, 0.3, 0.2, 0.1]
+    chosen, fitted, errors = choose_among(allowed, model, model.data_products(data), points, indices, weights)
+    assert np.take_along_axis(allowed, chosen, axis=1).all()
+    np.testing.assert_allclose(fitted.sum(axis=1), 1)
+    for rows, mine in zip(groups, sets, strict=True):
+        few = model.of_bones(mine)
+        given = few.data_products(data[rows]), points[rows], np.searchsorted(mine, indices[rows]), weights[rows]
+        np.testing.assert_allclose(errors[rows], choose_weights(few, *given)[2], atol=1e-9)
 
 
 def test_rigid_fit_finds_the_motion_of_rigid_parts():
