@@ -2,7 +2,6 @@
 """What skeletons found in motion are worth to who poses them: joints that slip, skin that tears, parts taken along."""
 
 import sys
-from dataclasses import replace
 
 import numpy as np
 from _sequences import ROOT, captured  # beside this file
@@ -14,13 +13,11 @@ from human_rig import MOTIONS, HumanArrays, read_human
 
 from skinning_tools.core.animation import Animation, unit_scale
 from skinning_tools.core.bone_order import subtrees
-from skinning_tools.core.decomposition import Decomposition, Settings, decompose
-from skinning_tools.core.decomposition.jointed import solve_jointed
-from skinning_tools.core.decomposition.posable import solve_posable
+from skinning_tools.core.decomposition import Decomposition, Settings
+from skinning_tools.core.decomposition.skeleton import find_skeleton
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.geometry import diagonal
 from skinning_tools.core.joint_hierarchy import JointHierarchy
-from skinning_tools.core.joint_search import find_joint_hierarchy
 from skinning_tools.core.pose_test import shares_below, stretches, turns
 from skinning_tools.core.solve_effort import POSABLE_SMOOTHNESS
 from skinning_tools.core.strongest import strongest_bones
@@ -63,9 +60,7 @@ def posed_skeletons(tables: Tables) -> None:
 def skeleton_of(animation: Animation, held: bool) -> tuple[Decomposition, JointHierarchy]:
     """As Convert Animation finds it; held: with Rotation Only."""
     settings = Settings(MOST_BONES, "RIGID", prune=True, smoothness=POSABLE_SMOOTHNESS)
-    free = decompose(animation, replace(settings, smoothness=0.0) if held else settings)
-    tree = find_joint_hierarchy(free.rest, free.bones, free.weights, free.transforms, animation.triangles)
-    return (solve_jointed if held else solve_posable)(animation, free, tree, settings)
+    return find_skeleton(animation, [len(animation.frames)], settings, held=held)[:2]
 
 
 def _figures(animation: Animation, found: Decomposition, tree: JointHierarchy) -> list[str]:

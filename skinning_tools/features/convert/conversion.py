@@ -25,7 +25,7 @@ from ...blender.scene_state import SceneState
 from ...blender.wording import listed
 from ...core.animation import Animation, check_animation, unit_scale
 from ...core.joint_hierarchy import JointHierarchy
-from ...core.progress import Progress, span
+from ...core.progress import Progress
 from ...core.run_time import Work, learn_pace, stage_seconds
 from .clips import Clip, check_clips, clips_record, notes_on_moving, read_clips
 from .estimate import check_memory, spread, work_of
@@ -262,37 +262,15 @@ def _solve(
 ) -> "tuple[Decomposition, JointHierarchy | None, float | None]":
     """The decomposition, the hierarchy of its joints or None, and, where the joints hold the bones, E_RMS without."""
     from ...core.decomposition.clips import decompose_clips
-    from ...core.decomposition.jointed import solve_jointed
-    from ...core.decomposition.posable import solve_posable
-    from ...core.decomposition.separate_parts import with_separate_parts
-    from ...core.decomposition.still_sides import with_still_sides
-    from ...core.joint_search import find_joint_hierarchy
-    from ...core.limb_pairs import with_limb_pairs
+    from ...core.decomposition.skeleton import find_skeleton
 
     # A mesh without motion could be solved, but nobody wants the result.
     check_animation(animation)
     lengths = [len(clip.frame_numbers) for clip in clips]
     if not settings.joint_hierarchy:
         return decompose_clips(animation, lengths, solver, progress, importance), None, None
-    free = solver
-    if settings.rotation_only:
-        # Shapes and smoothing are for the bones as they are in the end, which do not keep what a surface or an emphasis
-        # gains.
-        free = replace(solver, residual_shapes=0, smoothness=0.0, emphasis=0.0, surface=0.0)
-    found = decompose_clips(animation, lengths, free, span(progress, 0.0, 0.5), importance)
-    if settings.bone_kind == "RIGID":
-        found = with_separate_parts(found, animation.triangles, settings.bone_count)
-    skin = found.rest, found.bones, found.weights
-    hierarchy = find_joint_hierarchy(*skin, found.transforms, animation.triangles)
-    given, part = (animation, found, hierarchy, solver), span(progress, 0.5, 1.0)
-    e_rms = found.e_rms if settings.bone_kind == "RIGID" else None
-    if settings.rotation_only:
-        found, hierarchy = solve_jointed(*given, part, importance, 0.01 * settings.joint_slip)
-    elif settings.bone_kind == "RIGID":
-        found, hierarchy = solve_posable(*given, part, importance)
-    if settings.bone_kind == "RIGID":
-        found, hierarchy = with_still_sides(found, hierarchy, settings.bone_count)
-    return found, with_limb_pairs(hierarchy, found.rest, found.bones, found.weights), e_rms
+    held, slip = settings.rotation_only, 0.01 * settings.joint_slip
+    return find_skeleton(animation, lengths, solver, progress, importance, held=held, slip=slip)
 
 
 def _while_there(steps: background.Steps[Made], objects: Sequence[bpy.types.Object]) -> background.Steps[Made]:
