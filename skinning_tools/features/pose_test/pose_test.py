@@ -160,7 +160,7 @@ def _work(
         lengths = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)
         contact = SelfContact(rest, triangles, parts, linked) if settings.contact and len(triangles) else None
         longest, touching_faces = np.ones(len(edges)), np.zeros(len(triangles), bool)
-        shares = shares_below(joints.bones, skin.weights, joints.parents)[joints.turned]
+        shares = shares_below(joints.bones, skin.weights, joints.parents, joints.turned)
         tested: dict[int, TestedBone] = {}
         for turn in turns(rest, shares, joints.rest, settings.angle, volume):
             now = stretches(turn.points, edges, lengths)
