@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .geometry import diagonal, mirrored
-from .joint_hierarchy import JointHierarchy
+from .joint_hierarchy import JointHierarchy, means_and_spreads
 from .strongest import strongest_bones
 
 _LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.15  # of the mesh's diagonal
@@ -54,8 +54,9 @@ def place_bones(
     """
     center = rest.mean(axis=0)
     size = diagonal(rest)
-    mass, mean, covariance = _moments(rest - center, bones, weights, bone_count)
-    idle = mass <= 0
+    squared = np.square(weights)
+    mean, covariance = means_and_spreads(rest - center, bones, squared, bone_count)
+    idle = np.bincount(bones[squared > 0], minlength=bone_count) == 0
     directions = np.linalg.eigh(covariance)[1] if own_axes is None else _by_extent(own_axes, covariance)
     if own_axes is None:
         directions[idle] = np.eye(3)[:, [2, 0, 1]]
@@ -221,29 +222,8 @@ def extents_along(
     axes: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int
 ) -> np.ndarray:
     """(P, 3) standard deviation of the vertices of each bone along its ``axes`` (P, 3, 3)."""
-    covariance = _moments(rest - rest.mean(axis=0), bones, weights, bone_count)[2]
+    covariance = means_and_spreads(rest - rest.mean(axis=0), bones, np.square(weights), bone_count)[1]
     return np.sqrt(np.maximum(np.einsum("pij,pik,pkj->pj", axes, covariance, axes), 0.0))
-
-
-def _moments(
-    points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sum (P,) of the squared weights of each bone, mean (P, 3) and covariance (P, 3, 3) of ``points`` under them."""
-    flat = bones.ravel()
-    squared = np.square(weights)
-
-    def total(values: float | np.ndarray) -> np.ndarray:
-        return np.bincount(flat, weights=(squared * values).ravel(), minlength=bone_count)
-
-    mass = total(1.0)
-    divisor = np.where(mass > 0, mass, 1.0)
-    mean = np.stack([total(points[:, None, i]) for i in range(3)], axis=-1) / divisor[:, None]
-    covariance = np.empty((bone_count, 3, 3))
-    for i in range(3):
-        for j in range(i, 3):
-            moment = total(points[:, None, i] * points[:, None, j]) / divisor - mean[:, i] * mean[:, j]
-            covariance[:, i, j] = covariance[:, j, i] = moment
-    return mass, mean, covariance
 
 
 def _by_extent(axes: np.ndarray, covariance: np.ndarray) -> np.ndarray:
