@@ -88,27 +88,18 @@ def place_at_joints(
     direction of the bone allows. Without one, the x axis is that about which the chain is bent there. Bones that mirror
     each other, and begin at joints that do, have the same lengths and mirrored axes.
     """
-    rooted, middle = hierarchy.parents < 0, hierarchy.middle
+    rooted = hierarchy.parents < 0
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
     partners = None if hierarchy.posed else hierarchy.partners
     if partners is not None:
-        heads[middle & rooted, 0] = hierarchy.plane
+        heads[hierarchy.middle & rooted, 0] = hierarchy.plane
     outward, heirs = _outward(heads, rest, bones, weights), hierarchy.heirs()
     if partners is not None:
         outward = _shorter(outward, partners)
     tips, short = heads + outward, np.maximum(_SHORT * placement.lengths, _SHORTEST)
     tips[heirs >= 0] = heads[heirs[heirs >= 0]]
     extents = extents_along(np.tile(np.eye(3), (len(heads), 1, 1)), rest, bones, weights, len(heads))
-    upright = middle & (extents[:, 0] <= _WIDE * extents[:, 1:].max(axis=1))
-    for bone in np.flatnonzero(rooted):
-        children = hierarchy.parents == bone
-        # The other end of a bone in the middle is in the middle, too, where something goes on there.
-        inner = children & middle & middle[bone]
-        ends = heads[inner if inner.any() else children]
-        if upright[bone] and not inner.any():
-            tips[bone] = _between_sides(tips[bone], heads[bone], outward[bone])
-            ends[:, 0] = hierarchy.plane
-        heads[bone] = _other_end(heads[bone], tips[bone], ends)
+    _place_roots(heads, tips, outward, hierarchy, extents)
     along = tips - heads
     along = np.where((np.linalg.norm(along, axis=1) > short)[:, None], along, outward)
     lengths = np.linalg.norm(along, axis=1)
@@ -118,16 +109,44 @@ def place_at_joints(
     axes = _rolled(y, placement.axes, bends if hinges is None else np.where(_across(hinges, y), hinges, bends))
     lengths = np.where(turned, lengths, short)
     if partners is not None:
-        # A bone in the middle may lie across it, such as that of a rod.
-        paired = (partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS))
-        paired = np.flatnonzero(paired & (rooted | _opposite(heads, lengths, hierarchy)))
-        place = np.zeros(len(axes), int)
-        place[paired] = np.arange(len(paired))
-        # It loads scipy: the window would stand still when the extension is enabled.
-        from .shape_rig import mirrored_axes
-
-        axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[partners[paired]])
+        _mirror_pairs(heads, axes, lengths, hierarchy)
     return Placement(heads, axes, lengths)
+
+
+def _place_roots(
+    heads: np.ndarray, tips: np.ndarray, outward: np.ndarray, hierarchy: JointHierarchy, extents: np.ndarray
+) -> None:
+    """Let bones without a parent reach from child to child where these are on both sides of them; in place.
+
+    heads, tips (P, 3); outward (P, 3) of ``_outward``; extents (P, 3): of each bone's vertices along x, y and z.
+    """
+    middle = hierarchy.middle
+    upright = middle & (extents[:, 0] <= _WIDE * extents[:, 1:].max(axis=1))
+    for bone in np.flatnonzero(hierarchy.parents < 0):
+        children = hierarchy.parents == bone
+        # The other end of a bone in the middle is in the middle, too, where something goes on there.
+        inner = children & middle & middle[bone]
+        ends = heads[inner if inner.any() else children]
+        if upright[bone] and not inner.any():
+            tips[bone] = _between_sides(tips[bone], heads[bone], outward[bone])
+            ends[:, 0] = hierarchy.plane
+        heads[bone] = _other_end(heads[bone], tips[bone], ends)
+
+
+def _mirror_pairs(heads: np.ndarray, axes: np.ndarray, lengths: np.ndarray, hierarchy: JointHierarchy) -> None:
+    """Give bones that mirror each other, and begin at joints that do, mirrored ``axes`` (P, 3, 3) and the same
+    ``lengths`` (P,); in place. heads (P, 3)."""
+    partners = hierarchy.partners
+    assert partners is not None
+    # A bone in the middle may lie across it, such as that of a rod.
+    paired = (partners >= 0) & ~(hierarchy.middle & (np.abs(axes[:, 0, 1]) > _ACROSS))
+    paired = np.flatnonzero(paired & ((hierarchy.parents < 0) | _opposite(heads, lengths, hierarchy)))
+    place = np.zeros(len(axes), int)
+    place[paired] = np.arange(len(paired))
+    # It loads scipy: the window would stand still when the extension is enabled.
+    from .shape_rig import mirrored_axes
+
+    axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[partners[paired]])
 
 
 def _opposite(heads: np.ndarray, lengths: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
