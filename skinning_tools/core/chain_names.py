@@ -10,7 +10,7 @@ from .bone_order import subtrees
 from .joint_hierarchy import JointHierarchy
 
 TRUNK, MIDDLE, LIMB, PART = "trunk", "middle", "limb", "part"
-# Times what another carries: what carries no more than that carries as much.
+# A bone carries more than another only from this ratio of their weights on: equal ones differ by rounding.
 _MORE = 1.01
 
 
