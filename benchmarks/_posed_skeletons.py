@@ -83,7 +83,7 @@ def _posed(
     """The edges that tear, and the vertices that a bone takes along, of all."""
     edges = np.unique(np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0)
     lengths = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)
-    shares = shares_below(bones, weights, parents)
+    shares = list(shares_below(bones, weights, parents))
     frames = np.tile(np.eye(4), (len(parents), 1, 1))
     frames[:, :3, 3] = heads
     torn, taken = np.zeros(len(edges), bool), np.zeros(len(rest), bool)

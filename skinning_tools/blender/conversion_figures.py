@@ -12,10 +12,14 @@ from .measure import RigMeter
 
 # On the skinned meshes and the rig of a conversion.
 REPORT_PROPERTY = "skinning_report"
+# The figures' frames are those in which the result was measured last. Those that were converted are in a group of their
+# own once Solve Again has measured others.
+FRAMES = "frame_start", "frame_end", "frame_step"
+CONVERTED_FRAMES = "converted_frames"
 
 _TEXTS = ("source", "object", "armature")
 _NUMBERS = ("e_rms", "max_error", "largest_distance")
-_COUNTS = ("bone_count", "vertex_count", "frame_step")
+_COUNTS = ("bone_count", "vertex_count")
 _NUMBER = (int, float)
 # The settings that are read again.
 _SETTINGS: dict[str, type | tuple[type, ...]] = {
@@ -67,8 +71,8 @@ def _is_sound(stored: Any) -> bool:
     return (
         all(isinstance(stored.get(name), str) for name in _TEXTS)
         and all(_is_number(stored.get(name)) for name in _NUMBERS)
-        and all(isinstance(stored.get(name), int) and stored[name] > 0 for name in _COUNTS)
-        and all(_is_frame(stored.get(name)) for name in ("frame_start", "frame_end"))
+        and all(_is_count(stored.get(name)) for name in _COUNTS)
+        and _are_frames(stored)
         and _are_numbers_by_name(stored.get("seconds"))
         and _are_settings(stored.get("settings"))
         and all(name not in stored or is_sound(stored[name]) for name, is_sound in _OPTIONAL.items())
@@ -83,8 +87,17 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and value > 0
+
+
 def _is_frame(value: Any) -> bool:
     return _is_number(value) and abs(value) <= _LAST_FRAME
+
+
+def _are_frames(group: Any) -> bool:
+    start, end, step = (group.get(name) for name in FRAMES) if _is_group(group) else (None, None, None)
+    return _is_frame(start) and _is_frame(end) and _is_count(step)
 
 
 def _are_numbers(values: Any) -> bool:
@@ -121,7 +134,7 @@ def _are_clips(values: Any) -> bool:
     return isinstance(values, list) and all(
         _is_group(clip) and _is_number(clip.get("e_rms")) and isinstance(clip.get("source"), str)
         and isinstance(clip.get("source_data", ""), str) and _is_frame(clip.get("frame_start"))
-        and isinstance(clip.get("frame_count"), int) and clip["frame_count"] > 0
+        and _is_count(clip.get("frame_count"))
         for clip in values
     )  # fmt: skip
 
@@ -134,6 +147,7 @@ def _is_curve(group: Any) -> bool:
 
 
 _OPTIONAL = {
+    CONVERTED_FRAMES: _are_frames,
     "source_data": lambda value: isinstance(value, str),
     "collection": lambda value: isinstance(value, str),
     "character": lambda value: isinstance(value, str),

@@ -2,7 +2,7 @@
 """Limits with the range in which bones turn in their animation: Limit Rotation constraints, and the same for IK."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import bpy
 import numpy as np
@@ -21,10 +21,17 @@ _ORDERS = ("XYZ", "XZY", "YXZ")
 _GOOD, _USABLE = math.radians(60.0), math.radians(80.0)
 
 
-def limit_rotations(armature: bpy.types.Object, turns: Mapping[str, np.ndarray], margin: float) -> list[str]:
+def limit_rotations(
+    armature: bpy.types.Object,
+    turns: Mapping[str, np.ndarray],
+    margin: float,
+    clips: Sequence[slice] = (slice(None),),
+) -> list[str]:
     """Limit the bones' own rotations to the ranges of ``turns``, quaternions (F, 4) by the name of the bone, and
     ``margin`` radians more at both ends. A bone that was limited so before has new limits. Inverse kinematics, which
     ignore constraints, get the same about axes without limits of the user's.
+
+    clips: the frames of each clip. Between the last frame of one and the first of the next, nothing plays.
 
     Returns the names of the bones that turn too far to be limited. The armature may be in no scene.
     """
@@ -32,7 +39,7 @@ def limit_rotations(armature: bpy.types.Object, turns: Mapping[str, np.ndarray],
     for name, rotations in turns.items():
         bone = armature.pose.bones[name]
         remove_limit(bone)
-        order, angles = _angles(_with_middles(rotations))
+        order, angles = _angles(np.concatenate([_with_middles(rotations[clip]) for clip in clips]))
         if not order:
             free.append(name)
             continue

@@ -38,3 +38,10 @@ def subtrees(parents: np.ndarray) -> np.ndarray:
         if parents[bone] >= 0:
             below[parents[bone]] |= below[bone]
     return below
+
+
+def linked_bones(parents: np.ndarray) -> np.ndarray:
+    """(P, P) bool, symmetric: bones and their ``parents`` (P,); none with itself."""
+    linked, below = np.zeros((len(parents), len(parents)), bool), np.flatnonzero(parents >= 0)
+    linked[below, parents[below]] = linked[parents[below], below] = True
+    return linked

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .geometry import diagonal, mirrored
-from .joint_hierarchy import JointHierarchy
+from .joint_hierarchy import JointHierarchy, means_and_spreads
 from .strongest import strongest_bones
 
 _LEAST_LENGTH, _MOST_LENGTH = 0.01, 0.15  # of the mesh's diagonal
@@ -54,8 +54,9 @@ def place_bones(
     """
     center = rest.mean(axis=0)
     size = diagonal(rest)
-    mass, mean, covariance = _moments(rest - center, bones, weights, bone_count)
-    idle = mass <= 0
+    squared = np.square(weights)
+    mean, covariance = means_and_spreads(rest - center, bones, squared, bone_count)
+    idle = np.bincount(bones[squared > 0], minlength=bone_count) == 0
     directions = np.linalg.eigh(covariance)[1] if own_axes is None else _by_extent(own_axes, covariance)
     if own_axes is None:
         directions[idle] = np.eye(3)[:, [2, 0, 1]]
@@ -87,27 +88,18 @@ def place_at_joints(
     direction of the bone allows. Without one, the x axis is that about which the chain is bent there. Bones that mirror
     each other, and begin at joints that do, have the same lengths and mirrored axes.
     """
-    rooted, middle = hierarchy.parents < 0, hierarchy.middle
+    rooted = hierarchy.parents < 0
     heads = np.where(rooted[:, None], placement.heads, hierarchy.joints)
     partners = None if hierarchy.posed else hierarchy.partners
     if partners is not None:
-        heads[middle & rooted, 0] = hierarchy.plane
+        heads[hierarchy.middle & rooted, 0] = hierarchy.plane
     outward, heirs = _outward(heads, rest, bones, weights), hierarchy.heirs()
     if partners is not None:
         outward = _shorter(outward, partners)
     tips, short = heads + outward, np.maximum(_SHORT * placement.lengths, _SHORTEST)
     tips[heirs >= 0] = heads[heirs[heirs >= 0]]
     extents = extents_along(np.tile(np.eye(3), (len(heads), 1, 1)), rest, bones, weights, len(heads))
-    upright = middle & (extents[:, 0] <= _WIDE * extents[:, 1:].max(axis=1))
-    for bone in np.flatnonzero(rooted):
-        children = hierarchy.parents == bone
-        # The other end of a bone in the middle is in the middle, too, where something goes on there.
-        inner = children & middle & middle[bone]
-        ends = heads[inner if inner.any() else children]
-        if upright[bone] and not inner.any():
-            tips[bone] = _between_sides(tips[bone], heads[bone], outward[bone])
-            ends[:, 0] = hierarchy.plane
-        heads[bone] = _other_end(heads[bone], tips[bone], ends)
+    _place_roots(heads, tips, outward, hierarchy, extents)
     along = tips - heads
     along = np.where((np.linalg.norm(along, axis=1) > short)[:, None], along, outward)
     lengths = np.linalg.norm(along, axis=1)
@@ -117,16 +109,44 @@ def place_at_joints(
     axes = _rolled(y, placement.axes, bends if hinges is None else np.where(_across(hinges, y), hinges, bends))
     lengths = np.where(turned, lengths, short)
     if partners is not None:
-        # A bone in the middle may lie across it, such as that of a rod.
-        paired = (partners >= 0) & ~(middle & (np.abs(axes[:, 0, 1]) > _ACROSS))
-        paired = np.flatnonzero(paired & (rooted | _opposite(heads, lengths, hierarchy)))
-        place = np.zeros(len(axes), int)
-        place[paired] = np.arange(len(paired))
-        # It loads scipy: the window would stand still when the extension is enabled.
-        from .shape_rig import mirrored_axes
-
-        axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[partners[paired]])
+        _mirror_pairs(heads, axes, lengths, hierarchy)
     return Placement(heads, axes, lengths)
+
+
+def _place_roots(
+    heads: np.ndarray, tips: np.ndarray, outward: np.ndarray, hierarchy: JointHierarchy, extents: np.ndarray
+) -> None:
+    """Let bones without a parent reach from child to child where these are on both sides of them; in place.
+
+    heads, tips (P, 3); outward (P, 3) of ``_outward``; extents (P, 3): of each bone's vertices along x, y and z.
+    """
+    middle = hierarchy.middle
+    upright = middle & (extents[:, 0] <= _WIDE * extents[:, 1:].max(axis=1))
+    for bone in np.flatnonzero(hierarchy.parents < 0):
+        children = hierarchy.parents == bone
+        # The other end of a bone in the middle is in the middle, too, where something goes on there.
+        inner = children & middle & middle[bone]
+        ends = heads[inner if inner.any() else children]
+        if upright[bone] and not inner.any():
+            tips[bone] = _between_sides(tips[bone], heads[bone], outward[bone])
+            ends[:, 0] = hierarchy.plane
+        heads[bone] = _other_end(heads[bone], tips[bone], ends)
+
+
+def _mirror_pairs(heads: np.ndarray, axes: np.ndarray, lengths: np.ndarray, hierarchy: JointHierarchy) -> None:
+    """Give bones that mirror each other, and begin at joints that do, mirrored ``axes`` (P, 3, 3) and the same
+    ``lengths`` (P,); in place. heads (P, 3)."""
+    partners = hierarchy.partners
+    assert partners is not None
+    # A bone in the middle may lie across it, such as that of a rod.
+    paired = (partners >= 0) & ~(hierarchy.middle & (np.abs(axes[:, 0, 1]) > _ACROSS))
+    paired = np.flatnonzero(paired & ((hierarchy.parents < 0) | _opposite(heads, lengths, hierarchy)))
+    place = np.zeros(len(axes), int)
+    place[paired] = np.arange(len(paired))
+    # It loads scipy: the window would stand still when the extension is enabled.
+    from .shape_rig import mirrored_axes
+
+    axes[paired], lengths[paired] = mirrored_axes(axes[paired], lengths[paired], place[partners[paired]])
 
 
 def _opposite(heads: np.ndarray, lengths: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:
@@ -221,29 +241,8 @@ def extents_along(
     axes: np.ndarray, rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int
 ) -> np.ndarray:
     """(P, 3) standard deviation of the vertices of each bone along its ``axes`` (P, 3, 3)."""
-    covariance = _moments(rest - rest.mean(axis=0), bones, weights, bone_count)[2]
+    covariance = means_and_spreads(rest - rest.mean(axis=0), bones, np.square(weights), bone_count)[1]
     return np.sqrt(np.maximum(np.einsum("pij,pik,pkj->pj", axes, covariance, axes), 0.0))
-
-
-def _moments(
-    points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sum (P,) of the squared weights of each bone, mean (P, 3) and covariance (P, 3, 3) of ``points`` under them."""
-    flat = bones.ravel()
-    squared = np.square(weights)
-
-    def total(values: float | np.ndarray) -> np.ndarray:
-        return np.bincount(flat, weights=(squared * values).ravel(), minlength=bone_count)
-
-    mass = total(1.0)
-    divisor = np.where(mass > 0, mass, 1.0)
-    mean = np.stack([total(points[:, None, i]) for i in range(3)], axis=-1) / divisor[:, None]
-    covariance = np.empty((bone_count, 3, 3))
-    for i in range(3):
-        for j in range(i, 3):
-            moment = total(points[:, None, i] * points[:, None, j]) / divisor - mean[:, i] * mean[:, j]
-            covariance[:, i, j] = covariance[:, j, i] = moment
-    return mass, mean, covariance
 
 
 def _by_extent(axes: np.ndarray, covariance: np.ndarray) -> np.ndarray:

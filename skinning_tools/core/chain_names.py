@@ -10,7 +10,7 @@ from .bone_order import subtrees
 from .joint_hierarchy import JointHierarchy
 
 TRUNK, MIDDLE, LIMB, PART = "trunk", "middle", "limb", "part"
-# Times what another carries: what carries no more than that carries as much.
+# A bone carries more than another only from this ratio of their weights on: equal ones differ by rounding.
 _MORE = 1.01
 
 
@@ -18,14 +18,18 @@ def chain_names(hierarchy: JointHierarchy, places: np.ndarray, carried: np.ndarr
     """A name for each bone, such as "trunk.001", "limb_2.L.003" or "part_1".
 
     places (P, 3): the middle of what each bone moves; carried (P,): how much it moves, such as its weights added up; by
-    default, all move as much. Each chain is of bones that continue each other. It ends where another bone hangs beside
-    the next one that has more than half as many below it, or carries more, unless the next one alone bears limbs; and
-    where a limb leaves a bone that only its side has. The largest tree begins with the trunk, unless another tree is
-    its mirror image; other chains in the middle are called so.
-    Chains in pairs and chains of several bones are limbs, all others parts, as are bones inside a limb that its mirror
-    image does not have. On a symmetric body, limbs that mirror each other have one number and .L or .R, left being
-    where x is larger. On a posed one, nothing tells which is the left one: their numbers follow each other. Chains with
-    more bones below their first bone have lower numbers; so do bones nearer to the root.
+    default, all move as much. Each chain is of bones that continue each other:
+
+    - It ends where a bone beside the next one has more than half as many below it, or carries more.
+    - Even there, it goes on to a bone in the middle, and to one that alone bears limbs: a trunk goes on.
+    - It ends where a limb leaves the middle, or a bone that only its side has.
+    - It goes on where its mirror image does.
+
+    The largest tree begins with the trunk, unless another tree is its mirror image; other chains in the middle are
+    called so. Chains in pairs and chains of several bones are limbs, all others parts, as are bones inside a limb that
+    its mirror image does not have. On a symmetric body, limbs that mirror each other have one number and .L or .R, left
+    being where x is larger. On a posed one, nothing tells which is the left one: their numbers follow each other.
+    Chains with more bones below their first bone have lower numbers; so do bones nearer to the root.
     """
     partners = _partners(hierarchy)
     carried = np.ones(len(partners)) if carried is None else carried

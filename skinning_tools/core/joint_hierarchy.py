@@ -105,9 +105,7 @@ def rigid_motion(transforms: np.ndarray, rest: np.ndarray, bones: np.ndarray, we
 
     rest (N, 3); bones, weights (N, K). The weighted Procrustes problem; the mean of the vertices keeps its motion.
     """
-    bone_moments = moments(rest, bones, weights, transforms.shape[1])
-    means = bone_moments[:, 3, :3]
-    spread = bone_moments[:, :3, :3] - means[:, :, None] * means[:, None, :]
+    means, spread = means_and_spreads(rest, bones, weights, transforms.shape[1])
     # Vertices in a plane, or at a point, turn with the matrix.
     extent = np.trace(spread, axis1=1, axis2=2)
     spread += np.where(extent > 0, 1e-3 * extent, 1.0)[:, None, None] * np.eye(3)
@@ -138,6 +136,15 @@ def moments(points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_cou
     moments /= np.where(mass > 0, mass, 1.0)[:, None, None]
     moments[:, 3, 3] = 1.0
     return moments
+
+
+def means_and_spreads(
+    points: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (P, 3) and covariance (P, 3, 3) of each bone's vertices by weight; 0 without any."""
+    found = moments(points, bones, weights, bone_count)
+    means = found[:, 3, :3]
+    return means, found[:, :3, :3] - means[:, :, None] * means[:, None, :]
 
 
 def hinge_axes(transforms: np.ndarray, hierarchy: JointHierarchy) -> np.ndarray:

@@ -5,12 +5,12 @@ All bones below the turned one move as it does, so that a vertex is blended of t
 still, by the share of its weights that is on the turned bones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from .bone_order import parents_first
+from .bone_order import subtrees
 from .deform.influences import weight_matrix
 from .geometry import unit
 
@@ -33,29 +33,30 @@ class Turn:
     points: np.ndarray
 
 
-def shares_below(bones: np.ndarray, weights: np.ndarray, parents: np.ndarray) -> np.ndarray:
-    """(P, N) the part of each vertex's weights that is on each bone and the bones below it, from 0 to 1.
+def shares_below(
+    bones: np.ndarray, weights: np.ndarray, parents: np.ndarray, turned: np.ndarray | None = None
+) -> Iterator[np.ndarray]:
+    """For each bone ``turned`` (n,), by default all, the part (N,) of each vertex's weights that is on it and the bones
+    below it, from 0 to 1.
 
     bones, weights (N, K), rows that sum to 1 or 0; parents (P,) int.
     """
-    shares = weight_matrix(bones, weights, len(parents)).T.toarray()
-    for bone in reversed(parents_first(parents)):
-        if parents[bone] >= 0:
-            shares[parents[bone]] += shares[bone]
-    return np.clip(shares, 0.0, 1.0)
+    every = weight_matrix(bones, weights, len(parents))
+    for below in subtrees(parents)[slice(None) if turned is None else turned]:
+        yield np.clip(every @ below, 0.0, 1.0)
 
 
 def turns(
-    rest: np.ndarray, shares: np.ndarray, bones: np.ndarray, angle: float, preserve_volume: bool = False
+    rest: np.ndarray, shares: Iterable[np.ndarray], bones: np.ndarray, angle: float, preserve_volume: bool = False
 ) -> Iterator[Turn]:
     """Each bone turned about each of its axes, both ways; bones that move nothing, or everything alike, are left out.
 
-    rest (N, 3); shares (P, N): of ``shares_below``; bones (P, 4, 4): rest matrices in the space of ``rest``;
-    preserve_volume: blend dual quaternions instead of matrices. Both are Blender's own blending.
+    rest (N, 3); shares: (N,) for each bone, of ``shares_below``; bones (P, 4, 4): rest matrices in the space of
+    ``rest``; preserve_volume: blend dual quaternions instead of matrices. Both are Blender's own blending.
     """
-    for bone, matrix in enumerate(bones):
-        vertices = np.flatnonzero(shares[bone] > _LEAST_SHARE)
-        own = shares[bone, vertices]
+    for bone, (matrix, all_shares) in enumerate(zip(bones, shares, strict=True)):
+        vertices = np.flatnonzero(all_shares > _LEAST_SHARE)
+        own = all_shares[vertices]
         if not len(vertices) or (len(vertices) == len(rest) and own.min() > 1 - _LEAST_SHARE):
             continue
         for axis in range(3):

@@ -9,13 +9,20 @@ from .deform.influences import weight_matrix
 from .geometry import diagonal, mirrored, vertex_areas
 from .strongest import strongest_bones
 
-# Of the body's diagonal, how far mirrored vertices may be from each other; the share of vertices that have such a
-# partner on a symmetric body; and the cosine between the weights of a bone and the mirror image of its partner's, where
-# others might be the partner, and where none is left.
-_TOLERANCE, _SYMMETRIC, _SAME, _LIKELY = 0.01, 0.8, 0.7, 0.4
-# A bone is a part in the middle with a limb of one side if it leads the first share of its own mirror image, and if the
-# second share of the rest is that of bones which each have the third share of their image in it: those of the limb.
-_OWN_IMAGE, _OF_LIMB, _IN_IMAGE = 0.15, 0.5, 0.8
+# Of the body's diagonal: the farthest that a vertex may be from the mirror image of its partner.
+_TOLERANCE = 0.01
+# The share of vertices with a partner from which a body counts as symmetric.
+_SYMMETRIC = 0.8
+# The least cosine between the weights of a bone and the mirror image of those of its partner.
+_SAME = 0.7
+# The same for bones that have no such partner: each other's versions on the two sides.
+_LIKELY = 0.4
+# A part in the middle with a limb on one side leads at least this share of its own mirror image.
+_OWN_IMAGE = 0.15
+# At least this share of the rest of that image belongs to the bones of the limb.
+_OF_LIMB = 0.5
+# A bone belongs to the limb if at least this share of its own image is in that part.
+_IN_IMAGE = 0.8
 # A bone that leads at least this share of its own mirror image is in the middle, though it is not symmetric.
 _MIDDLE = 0.5
 # Of the diagonal: joints farther from each other's mirror images than this are not of the same place.

@@ -8,7 +8,7 @@ from skinning_tools.blender.skin_reader import rest_positions
 from skinning_tools.core.geometry import diagonal, transform_points
 from tests.blender import moving_meshes
 from tests.blender.partial_scenes import select
-from tests.core.skinned_shapes import chain_weights, cuboid
+from tests.core.skinned_shapes import about, chain_weights, cuboid
 
 FRAMES = range(1, 9)
 JOINTS = (0.0, 2.0, 4.0)
@@ -36,6 +36,16 @@ def bending_bar(joints):
             place = place @ turn_about_joint(bone, frame, joints)
             moved += weights[:, bones[0] == bone] * transform_points(rest, place)
     moving_meshes.key_each_frame(ob, frames, FRAMES[0])
+    return ob
+
+
+def turning_bar(name, turns):
+    """A bar whose second part has the ``turns`` (F,), a scipy Rotation, about the joint, one a frame."""
+    rest, triangles = cuboid()
+    weights = chain_weights(rest[:, 0], JOINTS[1:2], reach=0.1)[1]
+    turned = [transform_points(rest, about(matrix, (JOINTS[1], 0, 0))) for matrix in turns.as_matrix()]
+    ob = moving_meshes.add_object(name, rest, triangles.tolist())
+    moving_meshes.key_each_frame(ob, np.array([weights[:, :1] * rest + weights[:, 1:] * each for each in turned]), 1)
     return ob
 
 

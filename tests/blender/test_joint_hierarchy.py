@@ -19,8 +19,8 @@ from skinning_tools.core.decomposition.idle_influences import LOSS
 from skinning_tools.core.decomposition.near_weights import UNSEEN
 from skinning_tools.core.geometry import transform_points
 from skinning_tools.core.solve_effort import POSABLE_SMOOTHNESS
-from tests.blender import another_process, moving_meshes, scenes
-from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of, turn_about_joint
+from tests.blender import another_process, moving_meshes, scenes, several_scenes
+from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of, turn_about_joint, turning_bar
 from tests.blender.partial_scenes import select
 from tests.core.skinned_shapes import about, chain_weights, cuboid
 
@@ -253,6 +253,20 @@ def test_rotation_limits_do_not_change_what_plays(arm):
     assert [getattr(bone, f"use_ik_limit_{axis}") for axis in "xyz"] == [False, False, True], "z is the user's"
     with pytest.raises(RuntimeError, match="Rotation Limits need bones that turn about joints"):
         convert(arm, rotation_limits=True)
+
+
+def test_rotation_limits_leave_out_what_lies_between_two_clips():
+    """One part bends far about an axis in the first clip, and comes back about another in the second: between both, it
+    would be twisted."""
+    moving_meshes.fresh_scene()
+    angles = np.linspace(0.0, 2.4, len(FRAMES))
+    motions = {"Nod": angles[:, None] * [0, 0, 1], "Wave": angles[::-1, None] * [0, 1, 0]}
+    several_scenes.select(*(turning_bar(name, Rotation.from_rotvec(turns)) for name, turns in motions.items()))
+    given = {"bone_kind": "RIGID", "joint_hierarchy": True, "rotation_only": True, "rotation_limits": True}
+    assert bpy.ops.skinning.convert_animation(bone_count=2, as_clips=True, **given) == {"FINISHED"}
+    rig = next(ob for ob in bpy.data.objects if ob.type == "ARMATURE")
+    limit = next(each for bone in rig.pose.bones for each in bone.constraints)
+    assert limit.max_y - limit.min_y < 0.7, "radians; the twist between is 0.8 more"
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@
 import bpy
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from skinning_tools.blender.actions import existing_curves
 from skinning_tools.blender.background import drain
 from skinning_tools.features.partial import again, new_root, root_notes
 from tests.blender import moving_meshes, scenes
-from tests.blender.joint_scenes import FRAMES, bending_bar, convert, size_of
+from tests.blender.joint_scenes import FRAMES, bending_bar, convert, size_of, turning_bar
 from tests.blender.partial_scenes import select
 from tests.blender.refusals import refused
 
@@ -78,6 +79,21 @@ def test_make_root_turns_the_way_to_the_root_and_keeps_all_motion(monkeypatch):
     solved = drain(again.solve_again(bpy.context, jointed))
     assert jointed["skinning_e_rms"] <= 1.001 * error
     assert not any("found" in note for note in solved.notes), "its joints are known"
+
+
+def test_make_root_leaves_what_lies_between_the_last_frame_and_the_present_pose_out_of_limits():
+    """A part bends far about an axis in the fifth frame, which is present, and about another in the last one: between
+    both, it would be twisted."""
+    moving_meshes.fresh_scene(13)
+    angles = np.linspace(0.0, 2.4, 5)[:, None]
+    bends = np.concatenate([angles * [0, 0, 1], angles[-2::-1] * [0, 0, 1], angles[1:] * [0, 1, 0]])
+    given = {"bone_kind": "RIGID", "joint_hierarchy": True, "rotation_only": True, "rotation_limits": True}
+    _, rig = convert(turning_bar("Arm", Rotation.from_rotvec(bends)), bone_count=2, **given)
+    bpy.context.scene.frame_set(5)
+    select(rig)
+    drain(new_root.make_root(bpy.context, rig, bone=next(bone.name for bone in rig.data.bones if bone.parent)))
+    limit = next(each for bone in rig.pose.bones for each in bone.constraints)
+    assert limit.max_y - limit.min_y < 0.7, "radians; the twist between is 0.8 more"
 
 
 def test_make_root_keeps_locked_bones_that_move_keys_beyond_the_range_and_motion_of_others():

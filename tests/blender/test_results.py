@@ -190,6 +190,8 @@ def test_settings_of_an_earlier_version(scene):
         ("bone_count", 0),
         ("frame_step", 0),
         ("frame_start", 1e12),
+        ("converted_frames", [1, 8, 1]),
+        ("converted_frames", {"frame_start": 1, "frame_end": 8}),
         ("source", 4),
         ("source_data", 4),
         ("settings", {}),

@@ -7,10 +7,12 @@ import pytest
 
 from skinning_tools.blender.background import drain
 from skinning_tools.blender.control_points import read_positions
+from skinning_tools.blender.conversions import result_of
 from skinning_tools.blender.joint_records import undecided_joints
 from skinning_tools.blender.rotation_limits import limit_of
 from skinning_tools.blender.weight_tools import lost_vertices
 from skinning_tools.core.animation import unit_scale
+from skinning_tools.features.convert.settings import settings_of
 from skinning_tools.features.partial import again
 from tests.blender import moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, JOINTS, bending_bar, convert, size_of
@@ -263,6 +265,27 @@ def test_solve_again_tells_only_what_it_knows_and_keeps_groups_in_use(arm):
     bpy.ops.skinning.convert_again(replace=True)
     assert [action.name for action in bpy.data.actions if action.use_fake_user] == ["Mine"], "not what it has replaced"
     assert bpy.context.view_layer.objects.active.parent.animation_data.action.name == name
+
+
+@pytest.mark.parametrize("version", ["present", "earlier"])
+def test_convert_again_has_the_settings_of_the_conversion_after_a_solve_again(arm, version):
+    jointed, rig = convert(arm, bone_kind="RIGID", frame_start=2, frame_end=6, frame_step=2)
+    if version == "earlier":
+        for ob in (jointed, rig):
+            del ob["skinning_report"]["joint_hierarchy"]
+    given = vars(settings_of(result_of(jointed).figures))
+    # Figures are of the frames that were measured last.
+    for frames in ((1, 8, 1), (3, 5, 1)):
+        start, end, step = frames
+        drain(again.solve_again(bpy.context, jointed, frame_start=start, frame_end=end, frame_step=step))
+        figures = result_of(jointed).figures
+        assert tuple(figures[name] for name in ("frame_start", "frame_end", "frame_step")) == frames
+        assert vars(settings_of(figures)) == given
+        assert result_of(rig).figures == figures
+    bpy.ops.skinning.convert_again()
+    made = result_of(bpy.context.view_layer.objects.active)
+    assert vars(settings_of(made.figures)) == given
+    assert not any(bone.parent for bone in made.rig.data.bones)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What tears when one bone turns."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -17,8 +19,22 @@ MATRICES[1, 0, 3] = 1.5
 
 
 def test_a_bone_carries_the_bones_below_it():
-    shares = shares_below(np.array([[0, 1], [1, 2], [2, 0]]), np.array([[0.5, 0.5], [0.25, 0.75], [1, 0]]), [-1, 0, 1])
-    np.testing.assert_allclose(shares, [[1, 1, 1], [0.5, 1, 1], [0, 0.75, 1]])
+    given = np.array([[0, 1], [1, 2], [2, 0]]), np.array([[0.5, 0.5], [0.25, 0.75], [1, 0]]), np.array([-1, 0, 1])
+    np.testing.assert_allclose(list(shares_below(*given)), [[1, 1, 1], [0.5, 1, 1], [0, 0.75, 1]])
+    np.testing.assert_allclose(list(shares_below(*given, np.array([2, 0]))), [[0, 0.75, 1], [1, 1, 1]])
+
+
+def test_many_bones_need_no_memory_for_all_shares_at_once():
+    count, bone_count = 5000, 200
+    bones, weights = np.arange(count)[:, None] % bone_count, np.ones((count, 1))
+    tracemalloc.start()
+    try:
+        for shares in shares_below(bones, weights, np.arange(bone_count) - 1):
+            assert shares.shape == (count,)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.25 * 8 * count * bone_count
 
 
 @pytest.mark.parametrize("preserve_volume", [False, True])

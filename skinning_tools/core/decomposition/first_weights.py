@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
 
+from ..bone_order import linked_bones
 from ..seams import with_seams
 from ..segments import segment_distances
 from ..strongest import strongest_bones
@@ -152,10 +153,7 @@ def _sources(rest: np.ndarray, edges: np.ndarray, kept: np.ndarray, owners: np.n
 
 def _beside(parents: np.ndarray, new: np.ndarray) -> list[np.ndarray]:
     """For each new bone (P,) bool: the old bones next to it in the skeleton, past other new ones; all if none is."""
-    linked = np.flatnonzero(parents >= 0)
-    neighbors = np.zeros((len(parents), len(parents)), bool)
-    neighbors[linked, parents[linked]] = neighbors[parents[linked], linked] = True
-    found = []
+    neighbors, found = linked_bones(parents), []
     for bone in np.flatnonzero(new):
         reached = np.zeros(len(parents), bool)
         waiting = [bone]

@@ -16,15 +16,16 @@ from .transforms import NormalEquations
 # Radians (root mean square): joints stay near where they were found along directions in which bones turn less than
 # that, such as the axis of a hinge.
 _FAINT_TURN = 0.03
-# Of the unit ball: joints stay so near to where they were found. Where some would not, the others are solved for again,
-# in so many attempts.
-_FARTHEST, _ATTEMPTS = 0.12, 4
-# Vertices, squared weights added up, and the share of what all joints carry: those that carry less, such as of bones
-# that lost all vertices, stay.
+# Of the unit ball: the farthest that a joint may be from where it was found.
+_FARTHEST = 0.12
+# Where joints would go farther, they are held there and the others are solved for again, at most so often.
+_ATTEMPTS = 4
+# A joint counts as carrying at least this sum of squared weights, and at least this share of what all joints carry.
+# Without that, the joint of a bone that lost all vertices could go anywhere.
 _LEAST_MASS, _LEAST_SHARE = 1e-9, 1e-9
-# A joint beside the middle of a symmetric body stays so far from it, by where it was found: so hips do not cross.
+# A joint beside the middle of a symmetric body keeps this share of its distance from it, so that hips do not cross.
 _ASIDE = 0.5
-# Joints that may go no farther are held so much more firmly than all else would move them.
+# What holds a joint that may go no farther, as a multiple of what pulls it.
 _FIRM = 1e3
 # Of the unit ball: a body's diagonal.
 _DIAGONAL = 2.0

@@ -11,7 +11,7 @@ costs accuracy, so that the error may grow by a given share only, and by what no
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ..bone_order import parents_first, subtrees
+from ..bone_order import linked_bones, parents_first, subtrees
 from ..deform.influences import weight_matrix
 from ..solve_memory import BLOCK_VERTICES, FEWEST_WORKERS
 from ..strongest import strongest_bones, strongest_first
@@ -44,13 +44,12 @@ class PoseLimits:
         bones that get no more vertices."""
         self._heads, self.unseen = heads, unseen_error(frame_count)
         self._below, self._parents, self._order = subtrees(parents), parents, parents_first(parents)
-        linked = np.flatnonzero(parents >= 0)
-        self._near = np.eye(len(parents), dtype=bool)
-        self._near[linked, parents[linked]] = self._near[parents[linked], linked] = True
+        self._near = linked_bones(parents) | np.eye(len(parents), dtype=bool)
         # More than two links apart: not even siblings.
         self._far = ~(self._near @ self._near)
         if locked is not None:
             self._near[:, locked] = False
+        linked = np.flatnonzero(parents >= 0)
         # [strongest bone, turned bone]
         self._may = self._below.T.copy()
         self._may[parents[linked], linked] = True

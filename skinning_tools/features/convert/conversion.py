@@ -148,7 +148,7 @@ def _convert(
             keys = yield from _stage("reduce", reducing, "Reducing keys")
 
     if settings.rotation_limits:
-        limiting = _limited(rig, decomposition, settings.limit_margin)
+        limiting = _limited(rig, clips, decomposition, settings.limit_margin)
         notes = (*notes, *(yield from _stage("write", limiting, "Writing the rig")))
 
     with _timed(seconds, "measure"):
@@ -222,7 +222,9 @@ def _reduce(
     return counts
 
 
-def _limited(rig: Rig, decomposition: "Decomposition", margin: float) -> background.Steps[list[str]]:
+def _limited(
+    rig: Rig, clips: Sequence[Clip], decomposition: "Decomposition", margin: float
+) -> background.Steps[list[str]]:
     """Generator: limit the bones with a parent to what their keys turn them; returns notes."""
     from .rig_motion import rig_channels
 
@@ -231,7 +233,7 @@ def _limited(rig: Rig, decomposition: "Decomposition", margin: float) -> backgro
     assert hierarchy is not None
     assert turns is not None
     found = {rig.bones.controls[bone]: turns[:, bone] for bone in np.flatnonzero(hierarchy.parents >= 0)}
-    free = limit_rotations(rig.armature, found, margin)
+    free = limit_rotations(rig.armature, found, margin, [clip.rows for clip in clips])
     return [f"no rotation limits for bones that turn too far: {listed(free)}"] if free else []
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import bpy
 
+from ...blender.conversion_figures import CONVERTED_FRAMES, FRAMES
 from ...blender.rotation_limits import MARGIN
 from ...core.errors import BadSettings
 from ...core.solve_effort import POSABLE_SMOOTHNESS
@@ -262,15 +263,14 @@ class ConvertAgainSettings(Settings):
 def settings_of(figures: dict) -> ConvertSettings:
     """The settings stored in ``figures``. Earlier versions did not store all of them."""
     noted = {key: value for key, value in figures["settings"].items() if key in SolverSettings.declared}
+    frames = figures.get(CONVERTED_FRAMES, figures)
     values = {
         **noted,
         "optimize_rest_pose": bool(noted.get("optimize_rest_pose", True)),
-        "frame_start": round(figures["frame_start"]),
-        "frame_end": round(figures["frame_end"]),
-        "frame_step": figures["frame_step"],
+        **{name: round(frames[name]) for name in FRAMES},
         "key_tolerance": figures["keys"]["tolerance"] if "keys" in figures else figures.get("key_tolerance", 0.0),
         "root_bone": bool(figures.get("root_bone", False)),
-        "joint_hierarchy": "joint_count" in figures or bool(figures.get("joint_hierarchy", False)),
+        "joint_hierarchy": bool(figures.get("joint_hierarchy", "joint_count" in figures)),
         "rotation_only": bool(figures.get("rotation_only", False)),
         "joint_slip": float(figures.get("joint_slip", 0.0)),
         "rotation_limits": "limit_margin" in figures,

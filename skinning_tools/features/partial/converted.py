@@ -7,7 +7,7 @@ import numpy as np
 from ...blender import actions
 from ...blender.attributes import write_attribute
 from ...blender.bodies import named_parents
-from ...blender.conversion_figures import REPORT_PROPERTY, measured_figures, write_figures
+from ...blender.conversion_figures import CONVERTED_FRAMES, FRAMES, REPORT_PROPERTY, measured_figures, write_figures
 from ...blender.conversions import Result, result_of, source_named
 from ...blender.error_display import ERROR_ATTRIBUTE
 from ...blender.measure import RigMeter
@@ -104,8 +104,14 @@ def _measured_target(result: Result) -> bpy.types.Object | None:
 def update_record(
     result: Result, parts: Parts, meter: RigMeter, animation: Animation, step: int, names: tuple[str, ...]
 ) -> None:
-    """Let the conversion's figures be those of the present skeleton and target."""
+    """Let the conversion's figures be those of the present skeleton and target. Its settings stay."""
     parents, numbers, target = named_parents(parts.armature, names), animation.frame_numbers, parts.target
+    figures = result.figures
+    settings = {
+        CONVERTED_FRAMES: {name: figures[name] for name in FRAMES},
+        # In those of an earlier version, only joints told.
+        "joint_hierarchy": "joint_count" in figures,
+    }
     new = {
         **({"target": target.name, "target_data": target.data.name} if target != result.source else {}),
         "motion": motion_size(animation.frames),
@@ -113,12 +119,11 @@ def update_record(
         "frame_step": step,
         "bone_count": len(names),
         "joint_count": int((parents >= 0).sum()),
-        "joint_hierarchy": True,
     }
     # Sweeps, keys, normals and other numbers of bones are of the skeleton as it was.
     gone = {"history", "keys", "curve", "free_e_rms", "normals", "notes", "target", "target_data"}
-    kept = {name: value for name, value in result.figures.items() if name not in gone}
-    write_figures(parts.mesh, {**kept, **new})
+    record = settings | {name: value for name, value in figures.items() if name not in gone} | new
+    write_figures(parts.mesh, record)
     if result.rig is not None and REPORT_PROPERTY in result.rig:
-        result.rig[REPORT_PROPERTY] = {**kept, **new}
+        result.rig[REPORT_PROPERTY] = record
     write_attribute(parts.mesh.data, ERROR_ATTRIBUTE, "FLOAT", meter.vertex_error)

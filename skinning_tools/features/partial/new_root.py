@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import bpy
 import numpy as np
@@ -114,7 +115,7 @@ def make_root(
         _key(context.scene, rig, way, clips, channels)
         for ob, world in attached:
             parent_to_bone(ob, rig, rig.data.bones[ob.parent_bone], world)
-        _finish(rig, way, limited, channels)
+        _finish(rig, way, clips, limited, channels)
     told = *endless_notes(endless), *mixed, *bendy_notes(rig, way.names), *reference_notes(rig, way.names)
     seconds = time.perf_counter() - begin
     return Rerooted(rig.name, way.names, tuple(clip.name for clip in clips), (*notes, *told), seconds)
@@ -175,16 +176,21 @@ def _check_rigid(rig: bpy.types.Object, motion: np.ndarray) -> None:
         )
 
 
+def _rows(clips: Sequence[Clip]) -> list[slice]:
+    """The rows of each clip among the frames of all, one clip after the other, and of the present pose, the last."""
+    ends = np.cumsum([0, *(len(clip.numbers) for clip in clips), 1]).tolist()
+    return [slice(start, end) for start, end in pairwise(ends)]
+
+
 def _key(scene: bpy.types.Scene, rig: bpy.types.Object, way: Way, clips: Sequence[Clip], channels: np.ndarray) -> None:
     """Pose and key the bones by their ``channels`` (F, n, 4, 4), frame after frame of the ``clips``, then the present
     pose. Connected bones have had no location, whatever their curves say."""
     gone = {path for name in way.names for path in transform_paths(name)}
     gone |= {f"{actions.bone_path(name)}.location" for name in way.disconnected}
     location, rotation = rigid_channels(channels[..., :3, :])
-    scale, start = np.ones_like(location), 0
-    for clip in clips:
-        rows, times = slice(start, start + len(clip.numbers)), actions.key_times(scene, np.array(clip.numbers))
-        start = rows.stop
+    scale = np.ones_like(location)
+    for clip, rows in zip(clips, _rows(clips), strict=False):
+        times = actions.key_times(scene, np.array(clip.numbers))
         for container in containers_of(clip):
             actions.remove_curves_of(container, gone.__contains__)
         container = containers_of(clip)[0]
@@ -197,7 +203,9 @@ def _key(scene: bpy.types.Scene, rig: bpy.types.Object, way: Way, clips: Sequenc
         rig.pose.bones[name].location = (0.0, 0.0, 0.0)
 
 
-def _finish(rig: bpy.types.Object, way: Way, limited: Sequence[str], channels: np.ndarray) -> None:
+def _finish(
+    rig: bpy.types.Object, way: Way, clips: Sequence[Clip], limited: Sequence[str], channels: np.ndarray
+) -> None:
     """Locks, limits and notes on joints, which go with the joints."""
     bones = [rig.pose.bones[name] for name in way.names]
     lock_locations(rig, dict.fromkeys(way.names, False))
@@ -211,7 +219,7 @@ def _finish(rig: bpy.types.Object, way: Way, limited: Sequence[str], channels: n
     turns = quaternions.from_matrices(channels[..., :3, :3])
     result = result_of(rig)
     margin = MARGIN if result is None else result.figures.get("limit_margin", MARGIN)
-    limit_rotations(rig, {name: turns[:, way.names.index(name)] for name in limited}, margin)
+    limit_rotations(rig, {name: turns[:, way.names.index(name)] for name in limited}, margin, _rows(clips))
     note_joints(rig, [bone.name for bone in rig.pose.bones if has_note(bone)], way.names)
 
 

@@ -22,6 +22,7 @@ from ...blender.skeletons import skeleton_of
 from ...blender.skin_reader import Skin, armature_modifier, mesh_edges, read_in_parts
 from ...blender.weight_tools import POSE_TEST_PROPERTY
 from ...blender.wording import listed
+from ...core.bone_order import linked_bones
 from ...core.errors import BadScene
 from ...core.geometry import transform_points
 from ...core.progress import Progress, checkpoint
@@ -149,7 +150,7 @@ def _work(
     joints, name = _joints(skin), skin.armature.name
     # In the armature's space, in which bones turn whatever the scale of the mesh.
     to_armature = np.linalg.inv(to_mesh(skin.object, skin.armature))
-    parts, linked = joints.bones[np.arange(len(skin.rest)), skin.weights.argmax(axis=1)], _linked(joints.parents)
+    parts, linked = joints.bones[np.arange(len(skin.rest)), skin.weights.argmax(axis=1)], linked_bones(joints.parents)
     own_edges, triangles = mesh_edges(skin.object.data), skin.triangles
     modifier = armature_modifier(skin.object)
     volume = modifier is not None and modifier.use_deform_preserve_volume
@@ -160,7 +161,7 @@ def _work(
         lengths = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)
         contact = SelfContact(rest, triangles, parts, linked) if settings.contact and len(triangles) else None
         longest, touching_faces = np.ones(len(edges)), np.zeros(len(triangles), bool)
-        shares = shares_below(joints.bones, skin.weights, joints.parents)[joints.turned]
+        shares = shares_below(joints.bones, skin.weights, joints.parents, joints.turned)
         tested: dict[int, TestedBone] = {}
         for turn in turns(rest, shares, joints.rest, settings.angle, volume):
             now = stretches(turn.points, edges, lengths)
@@ -225,13 +226,6 @@ def _joints(skin: Skin) -> _Joints:
     shown = tuple(every[index] for index in turned)
     parents = named_parents(armature, every)
     return _Joints(shown, rest_matrices(armature, shown), np.array(turned), parents, place[skin.bones])
-
-
-def _linked(parents: np.ndarray) -> np.ndarray:
-    """(P, P) bool: bones and their ``parents`` (P,)."""
-    linked, below = np.zeros((len(parents), len(parents)), bool), np.flatnonzero(parents >= 0)
-    linked[below, parents[below]] = linked[parents[below], below] = True
-    return linked
 
 
 def _is_shown(bone: bpy.types.Bone) -> bool:
