@@ -62,6 +62,16 @@ def test_new_bones_and_locked_ones_take_nothing_from_each_other(locked):
     np.testing.assert_array_equal(strongest_bones(found.bones, found.weights), 0)
 
 
+def test_a_new_bone_leaves_weaker_influences_of_locked_bones():
+    bones, weights = np.tile([0, 2], (9, 1)), np.tile([0.8, 0.2], (9, 1))
+    given = REST, EDGES, bones, weights, ends((0, 3), (3, 8), (50, 51)), np.array([-1, 0, -1])
+    found = first_weights(*given, locked=np.arange(3) == 2)
+    shares = skinned_shapes.dense(found.bones, found.weights, 3)
+    np.testing.assert_allclose(shares[:, 2], 0.2)
+    np.testing.assert_allclose(shares[:, 1], 0.8 * (REST[:, 0] > 3))
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+
+
 @pytest.mark.parametrize("locked", [False, True])
 def test_weights_hold_when_the_skeleton_is_posed(locked):
     """One end of a bar follows the other end a little, by less than the noise."""
