@@ -129,9 +129,10 @@ class _Alternation:
 
     Bones that followed lost vertices from the beginning would give up their own: a thigh would become the hips. So they
     first move as what they have kept tells, for which all weights are solved. Then they move for lost vertices, too,
-    and the weights of these alone are solved. Lost vertices get weights of the bones around them on the surface only,
-    and of those next to these in the skeleton where limits of posing ask for it: a foot whose bone is gone would follow
-    the other one.
+    and the weights of these alone are solved. The limits of posing still change weights of the others: they move with
+    the joints, and an influence that has become idle goes. Lost vertices get weights of the bones around them on the
+    surface only, and of those next to these in the skeleton where limits of posing ask for it: a foot whose bone is
+    gone would follow the other one.
     """
 
     def __init__(
@@ -145,9 +146,9 @@ class _Alternation:
         settings: tuple[int, float],
     ):
         self._animation, self._rest, self._edges, self._skeleton, self._start = animation, rest, edges, skeleton, start
+        self._stored = stored
         self._max_influences, self._smoothness = settings
         self._given = replace(stored, bones=start.bones, weights=start.weights)
-        self._locked_by_user = stored.locked_bones
         self._joints, self._motion = skeleton.joints, skeleton.motion.copy()
         self._left_out = start.lost
         self._parts = (~start.lost, np.ones(len(skeleton.parents), bool)), *start.around
@@ -263,8 +264,9 @@ class _Alternation:
         self._given = replace(self._given, bones=bones, weights=weights, locked_vertices=stays)
 
     def _posable_weights(self) -> "_PosableWeights":
-        given = self._given, self._skeleton.parents, self._max_influences
-        return _PosableWeights(self._animation, self._rest, *given)
+        given = replace(self._given, locked_vertices=self._stored.locked_vertices)
+        parents, most = self._skeleton.parents, self._max_influences
+        return _PosableWeights(self._animation, self._rest, given, parents, most)
 
     def _weighted(self, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
         """bones and weights (N, K), of each part of the vertices for the bones that it may follow."""
@@ -275,7 +277,7 @@ class _Alternation:
         ]
         parts = [part for part in parts if part.free_vertices.any()]
         skin = given.bones, given.weights
-        if not parts and not replace(given, locked_bones=self._locked_by_user).free_vertices.any():
+        if not parts and not replace(given, locked_bones=self._stored.locked_bones).free_vertices.any():
             # The solve tells so.
             parts = [given]
         for number, part in enumerate(parts):
@@ -291,7 +293,8 @@ class _Alternation:
 
 
 class _PosableWeights:
-    """Keeps weights within the limits of posing, but for vertices that are locked or have weights of locked bones."""
+    """Keeps weights within the limits of posing, but for vertices that the user has locked, or with weights of locked
+    bones."""
 
     def __init__(self, animation: Animation, rest: np.ndarray, start: Given, parents: np.ndarray, max_influences: int):
         self._rest, self._parents, self._locked = rest, parents, start.locked_bones
