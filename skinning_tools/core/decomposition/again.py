@@ -23,6 +23,7 @@ from .partial import Given, solve_weights
 from .partial_transforms import Joints, skin_equations, solve_transforms
 from .reduction import AnimationMatrix
 from .smoothness import Smoothness, neighbor_weights
+from .solver import checked_importance
 from .transforms import to_rows
 from .vertex_step import VertexState
 
@@ -84,19 +85,23 @@ def solve_again(
     *,
     smoothness: float = 0.0,
     lost: np.ndarray | None = None,
+    importance: np.ndarray | None = None,
 ) -> SolvedAgain:
     """Motion, weights and joints of a skeleton that bring ``rest`` (N, 3) closest to the animation, within
     near_weights.PoseLimits, starting from the ``stored`` weights of the bones that are left.
 
-    lost (N,) bool: vertices that were lost in an earlier solve, and stay so unless there are new bones.
+    lost (N,) bool: vertices that were lost in an earlier solve, and stay so unless there are new bones. importance
+    (N,): as for ``decompose``.
     If no bone is new or gone, all joints hold in the skeleton's motion, and the stored weights are within the limits
-    and as smooth as ``smoothness`` asks for, then the error does not rise. What is left as for ``solve_weights``, which
-    see for the errors raised.
+    and as smooth as ``smoothness`` asks for, then the error does not rise, in which each vertex counts by its
+    importance. What is left as for ``solve_weights``, which see for the errors raised; BadSettings where the
+    importances are no such numbers, too.
     """
     check_animation(animation)
     skin, bones = (stored.bones, stored.weights), (skeleton.ends, skeleton.parents)
+    importance = checked_importance(importance, animation)
     start = first_weights(rest, edges, *skin, *bones, locked=stored.locked_bones, lost_before=lost)
-    solution = _Alternation(animation, rest, edges, stored, skeleton, start, (max_influences, smoothness))
+    solution = _Alternation(animation, rest, edges, stored, skeleton, start, (max_influences, smoothness), importance)
     if skeleton.movable.any():
         solution.find_joints(span(progress, 0.0, _FINDING))
         progress = span(progress, _FINDING, 1.0)
@@ -144,9 +149,10 @@ class _Alternation:
         skeleton: EditedSkeleton,
         start: FirstWeights,
         settings: tuple[int, float],
+        importance: np.ndarray | None,
     ):
         self._animation, self._rest, self._edges, self._skeleton, self._start = animation, rest, edges, skeleton, start
-        self._stored = stored
+        self._stored, self._importance = stored, importance
         self._max_influences, self._smoothness = settings
         self._given = replace(stored, bones=start.bones, weights=start.weights)
         self._joints, self._motion = skeleton.joints, skeleton.motion.copy()
@@ -201,7 +207,7 @@ class _Alternation:
 
     def find_joints(self, progress: Progress) -> None:
         edited = self._skeleton
-        given = self._moving, self._joints, edited.parents, edited.movable, self._motion, edited.fixed
+        given = self._moving, self._joints, edited.parents, edited.movable, self._motion, edited.fixed, self._importance
         self._new_joints = NewJoints(self._animation, self._rest, *given, progress)
         self._joints = self._new_joints.joints
 
@@ -245,6 +251,7 @@ class _Alternation:
             joints=self._joints,
             given=self._motion,
             fixed=fixed,
+            importance=self._importance,
             progress=progress,
         )
         self._transforms[:] = solved[:, ~fixed]
@@ -266,7 +273,7 @@ class _Alternation:
     def _posable_weights(self) -> "_PosableWeights":
         given = replace(self._given, locked_vertices=self._stored.locked_vertices)
         parents, most = self._skeleton.parents, self._max_influences
-        return _PosableWeights(self._animation, self._rest, given, parents, most)
+        return _PosableWeights(self._animation, self._rest, given, parents, most, self._importance)
 
     def _weighted(self, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
         """bones and weights (N, K), of each part of the vertices for the bones that it may follow."""
@@ -296,9 +303,17 @@ class _PosableWeights:
     """Keeps weights within the limits of posing, but for vertices that the user has locked, or with weights of locked
     bones."""
 
-    def __init__(self, animation: Animation, rest: np.ndarray, start: Given, parents: np.ndarray, max_influences: int):
+    def __init__(
+        self,
+        animation: Animation,
+        rest: np.ndarray,
+        start: Given,
+        parents: np.ndarray,
+        max_influences: int,
+        importance: np.ndarray | None,
+    ):
         self._rest, self._parents, self._locked = rest, parents, start.locked_bones
-        self._max_influences = max_influences
+        self._max_influences, self._importance = max_influences, importance
         self._whole = matrix = AnimationMatrix(animation.frames)
         held = start.locked_vertices | (start.locked_bones[start.bones] & (start.weights > 0)).any(axis=1)
         self._free = np.flatnonzero(~held)
@@ -336,14 +351,15 @@ class _PosableWeights:
 
     @one_blas_thread()
     def squared_error(self, found: _Round) -> float:
-        """Of all vertices, less that of vertices at 0, in solver units."""
+        """Of all vertices by their importance, less that of vertices at 0, in solver units."""
         points, motion = self._whole.from_object_space(self._rest, found.transforms)
         skin = homogeneous(points), found.bones, found.weights, len(found.heads)
-        return skin_equations(self._whole, *skin, ignore).squared_error(to_rows(motion))
+        return skin_equations(self._whole, *skin, ignore, self._importance).squared_error(to_rows(motion))
 
     def _limits(self, heads: np.ndarray, frame_count: int) -> PoseLimits:
         return PoseLimits(self._parents, self._matrix.points_from_object_space(heads), frame_count, self._locked)
 
     def _state(self, bones: np.ndarray, weights: np.ndarray) -> VertexState:
         points = homogeneous(self._matrix.points_from_object_space(self._rest[self._free]))
-        return VertexState(points, bones[self._free], weights[self._free])
+        importance = None if self._importance is None else self._importance[self._free]
+        return VertexState(points, bones[self._free], weights[self._free], importance)

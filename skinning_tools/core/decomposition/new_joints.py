@@ -40,12 +40,14 @@ class NewJoints:
         movable: np.ndarray,
         given: np.ndarray,
         fixed: np.ndarray,
+        importance: np.ndarray | None = None,
         progress: Progress = ignore,
     ):
         """above: the bone that each bone hangs from, whether its joint holds or not, and movable, bool: those whose
         joints move, both (P,) of the bones that are not ``fixed``; skin: bones and weights (N, K). The others as for
         ``solve_transforms``."""
         self._rest, self._fixed, self._matrix = rest, fixed, AnimationMatrix(animation.frames)
+        self._importance = importance
         self._movable = np.zeros(len(fixed), bool)
         self._children = children = np.flatnonzero(movable)
         self._movable[children] = True
@@ -59,6 +61,7 @@ class NewJoints:
             joints=free,
             given=given,
             fixed=fixed,
+            importance=importance,
             progress=progress,
         )
         self._center, self._size = rest.mean(axis=0), diagonal(rest) or 1.0
@@ -72,7 +75,7 @@ class NewJoints:
         """The joints after some steps from ``motion`` (F, P, 3, 4), for ``skin``."""
         matrix, fixed = self._matrix, self._fixed
         points, start = matrix.from_object_space(self._rest, motion)
-        equations = skin_equations(matrix, homogeneous(points), *skin, len(fixed), ignore)
+        equations = skin_equations(matrix, homogeneous(points), *skin, len(fixed), ignore, self._importance)
         heads, found = (matrix.points_from_object_space(each.heads) for each in (self.joints, self._found))
         parents = np.where(fixed, -1, self.joints.parents)
         skeleton = MovingJoints(heads, parents, found, self._movable, ~fixed)

@@ -39,7 +39,16 @@ from ...core.geometry import transform_points
 from ...core.progress import Progress, span
 from ...core.solve_effort import POSABLE_SMOOTHNESS
 from .bone_keys import WantedPoses, local_poses
-from .converted import conversion_of, holds_joints, known_error, left_behind, shorter_notes, update_record
+from .converted import (
+    conversion_importance,
+    conversion_of,
+    holds_joints,
+    importance_notes,
+    known_error,
+    left_behind,
+    shorter_notes,
+    update_record,
+)
 from .keyable_bones import check_followed, check_keyable
 from .motion import JointProblem, check_target, in_armature_space, joint_problem
 from .motion_action import apply_motion, armature_copy, attach, new_action, remove_action
@@ -121,7 +130,8 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
 @dataclass(frozen=True, eq=False)
 class _Edited:
     """A skeleton as its user has edited it, and all that was read with it. result: the conversion that made it, if any;
-    before: the present weights; shapes: the names of its residual shape keys."""
+    before: the present weights; shapes: the names of its residual shape keys; importance (N,): how often each vertex
+    counts, None for once."""
 
     parts: Parts
     result: Result | None
@@ -130,6 +140,7 @@ class _Edited:
     shapes: tuple[str, ...]
     reading: Reading
     problem: JointProblem
+    importance: np.ndarray | None
 
 
 def _read(
@@ -147,7 +158,8 @@ def _read(
     rotation_only = settings.rotation_only or holds_joints(result)
     skeleton = Skeleton.of(parts.armature, names, rotation_only=rotation_only, find_joints=settings.find_joints)
     problem = joint_problem(parts, reading, names, {}, skeleton.held)
-    return _Edited(parts, result, skeleton, before, shapes, reading, problem)
+    importance = conversion_importance(context, result, len(before.bones))
+    return _Edited(parts, result, skeleton, before, shapes, reading, problem, importance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +206,7 @@ def _work(edited: _Edited, settings: AgainSettings) -> Callable[[Progress], _Sol
             span(progress, 0.0, 0.8 if count else 1.0),
             smoothness=settings.smoothness,
             lost=lost,
+            importance=edited.importance,
         )
         skin = rest, found.bones, found.weights, found.transforms
         frames, part = reading.animation.frames, span(progress, 0.8, 1.0)
@@ -241,6 +254,7 @@ def _notes(edited: _Edited, solved: "SolvedAgain", attached: Sequence[str]) -> l
     notes += size_notes(parts, reading, solved.bones, solved.weights)
     notes += skeleton.notes(follow, solved.new, solved.kept_small)
     notes += shorter_notes(edited.result, reading.animation.frame_numbers)
+    notes += importance_notes(edited.result, edited.importance)
     if edited.shapes:
         notes.append(f"{counted(len(edited.shapes), 'residual shape')} solved again")
     return notes

@@ -97,6 +97,28 @@ def test_weights_hold_when_the_skeleton_is_posed(locked):
     np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
 
 
+def test_what_counts_more_is_closer():
+    """Rigid bones cannot follow a bar of which one half grows."""
+    rest, triangles = skinned_shapes.cuboid()
+    bones, weights = skinned_shapes.chain_weights(rest[:, 0], [3.0], reach=0.4)
+    heads, motion = np.array([[0.0, 0, 0], [3.0, 0, 0]]), np.tile(np.eye(3, 4), (6, 2, 1, 1))
+    for frame, angle in enumerate(np.linspace(0, 0.6, 6)):
+        motion[frame, 1] = skinned_shapes.about(Rotation.from_rotvec([0, 0, angle]).as_matrix(), heads[1])
+    frames = np.array([skin_frame(rest, bones, weights, each) for each in motion])
+    frames += 0.2 * np.arange(6)[:, None, None] * rest * (rest[:, 1:2] > rest[:, 1].mean())
+    counted = rest[:, 1] > rest[:, 1].mean()
+    stored = Given(bones, weights, np.zeros(2, bool), np.zeros(len(rest), bool))
+    animation, skeleton = Animation(frames.astype(np.float32), triangles), edited(heads, motion, np.array([-1, 0]))
+    errors = []
+    for importance in (None, np.where(counted, 10.0, 1.0)):
+        found = solve_again(animation, rest, triangles[:, [0, 1]], stored, skeleton, 2, importance=importance)
+        shown = np.array([skin_frame(rest, found.bones, found.weights, each) for each in found.transforms])
+        errors.append(np.square(shown - frames).sum(axis=(0, 2)))
+    plain, weighed = errors
+    assert weighed[counted].sum() < 0.8 * plain[counted].sum()
+    assert np.where(counted, 10.0, 1.0) @ weighed < np.where(counted, 10.0, 1.0) @ plain
+
+
 def test_what_lies_on_a_body_does_not_take_it_over_when_the_bone_of_that_is_gone():
     """A pouch moves exactly like the part that has lost its bone; at its ends are two others, which turn."""
     rest, triangles = skinned_shapes.cuboid()
