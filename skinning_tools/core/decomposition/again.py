@@ -107,8 +107,8 @@ def solve_again(
         progress = span(progress, _FINDING, 1.0)
     for number in range(_ROUNDS):
         part = span(progress, number / (_ROUNDS + 1), (number + 1) / (_ROUNDS + 1))
-        solution.solve_motion(span(part, 0.0, 0.4))
-        solution.move_joints()
+        solution.solve_motion(span(part, 0.0, 0.2))
+        solution.move_joints(span(part, 0.2, 0.4))
         if not number:
             solution.hold_bones_that_move_alike()
         solution.end_round()
@@ -211,11 +211,11 @@ class _Alternation:
         self._new_joints = NewJoints(self._animation, self._rest, *given, progress)
         self._joints = self._new_joints.joints
 
-    def move_joints(self) -> None:
+    def move_joints(self, progress: Progress) -> None:
         """Move the joints that are found anew, and the bones with them."""
         if self._new_joints is not None:
-            self._joints = self._new_joints.moved(self._moving, self._motion)
-            self.solve_motion(ignore)
+            self._joints = self._new_joints.moved(self._moving, self._motion, span(progress, 0.0, 0.5))
+            self.solve_motion(span(progress, 0.5, 1.0))
 
     def hold_bones_that_move_alike(self) -> None:
         """Lock the weights of known bones that move as others do, such as those of a side that stands still, or of feet
@@ -257,12 +257,12 @@ class _Alternation:
         self._transforms[:] = solved[:, ~fixed]
 
     def solve_weights(self, progress: Progress) -> None:
-        skin = self._weighted(progress)
+        skin = self._weighted(span(progress, 0.0, 0.6))
         grown = self._amounts(*skin) > self._most
         if grown.any():
             self._kept_small |= grown
             self._lock(grown)
-            skin = self._weighted(progress)
+            skin = self._weighted(span(progress, 0.6, 1.0))
         former = self._given.bones, self._given.weights
         bones, weights = self._posable.limited(self._transforms, self._heads, skin, former)
         stays = self._given.locked_vertices
