@@ -98,10 +98,28 @@ def solve_again(
     importances are no such numbers, too.
     """
     check_animation(animation)
-    skin, bones = (stored.bones, stored.weights), (skeleton.ends, skeleton.parents)
     importance = checked_importance(importance, animation)
-    start = first_weights(rest, edges, *skin, *bones, locked=stored.locked_bones, lost_before=lost)
-    solution = _Alternation(animation, rest, edges, stored, skeleton, start, (max_influences, smoothness), importance)
+    start = first_weights(
+        rest,
+        edges,
+        stored.bones,
+        stored.weights,
+        skeleton.ends,
+        skeleton.parents,
+        locked=stored.locked_bones,
+        lost_before=lost,
+    )
+    solution = _Alternation(
+        animation,
+        rest,
+        edges,
+        stored,
+        skeleton,
+        start,
+        max_influences=max_influences,
+        smoothness=smoothness,
+        importance=importance,
+    )
     if skeleton.movable.any():
         solution.find_joints(span(progress, 0.0, _FINDING))
         progress = span(progress, _FINDING, 1.0)
@@ -129,8 +147,7 @@ class _Round:
 
 
 class _Alternation:
-    """Motion and weights, each solved for the present other; the best of the rounds counts. settings: influences and
-    smoothness.
+    """Motion and weights, each solved for the present other; the best of the rounds counts.
 
     Bones that followed lost vertices from the beginning would give up their own: a thigh would become the hips. So they
     first move as what they have kept tells, for which all weights are solved. Then they move for lost vertices, too,
@@ -148,12 +165,14 @@ class _Alternation:
         stored: Given,
         skeleton: EditedSkeleton,
         start: FirstWeights,
-        settings: tuple[int, float],
+        *,
+        max_influences: int,
+        smoothness: float,
         importance: np.ndarray | None,
     ):
         self._animation, self._rest, self._edges, self._skeleton, self._start = animation, rest, edges, skeleton, start
-        self._stored, self._importance = stored, importance
-        self._max_influences, self._smoothness = settings
+        self._stored = stored
+        self._max_influences, self._smoothness, self._importance = max_influences, smoothness, importance
         self._given = replace(stored, bones=start.bones, weights=start.weights)
         self._joints, self._motion = skeleton.joints, skeleton.motion.copy()
         self._left_out = start.lost
@@ -167,14 +186,21 @@ class _Alternation:
         self._rounds: list[_Round] = []
 
     def end_round(self) -> None:
-        skin = self._given.bones, self._given.weights
-        self._rounds.append(_Round(self._transforms.copy(), *skin, self._heads))
+        given = self._given
+        self._rounds.append(_Round(self._transforms.copy(), given.bones, given.weights, self._heads))
 
     def result(self) -> SolvedAgain:
         rounds = self._rounds if self._first_may_stay() else self._rounds[1:]
         best = min(rounds, key=self._posable.squared_error)
-        skin = best.bones, best.weights
-        return SolvedAgain(best.transforms, *skin, best.heads, self._start.new, self._kept_small, self._start.lost)
+        return SolvedAgain(
+            best.transforms,
+            best.bones,
+            best.weights,
+            best.heads,
+            self._start.new,
+            self._kept_small,
+            self._start.lost,
+        )
 
     def _first_may_stay(self) -> bool:
         """Whether the stored weights are what they would become, but for the error."""
@@ -207,8 +233,18 @@ class _Alternation:
 
     def find_joints(self, progress: Progress) -> None:
         edited = self._skeleton
-        given = self._moving, self._joints, edited.parents, edited.movable, self._motion, edited.fixed, self._importance
-        self._new_joints = NewJoints(self._animation, self._rest, *given, progress)
+        self._new_joints = NewJoints(
+            self._animation,
+            self._rest,
+            self._moving,
+            self._joints,
+            edited.parents,
+            edited.movable,
+            self._motion,
+            edited.fixed,
+            self._importance,
+            progress,
+        )
         self._joints = self._new_joints.joints
 
     def move_joints(self, progress: Progress) -> None:
@@ -272,8 +308,9 @@ class _Alternation:
 
     def _posable_weights(self) -> "_PosableWeights":
         given = replace(self._given, locked_vertices=self._stored.locked_vertices)
-        parents, most = self._skeleton.parents, self._max_influences
-        return _PosableWeights(self._animation, self._rest, given, parents, most, self._importance)
+        return _PosableWeights(
+            self._animation, self._rest, given, self._skeleton.parents, self._max_influences, self._importance
+        )
 
     def _weighted(self, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
         """bones and weights (N, K), of each part of the vertices for the bones that it may follow."""
@@ -290,8 +327,16 @@ class _Alternation:
         for number, part in enumerate(parts):
             step = span(progress, number / len(parts), (number + 1) / len(parts))
             part = replace(part, bones=skin[0], weights=skin[1])
-            settings = self._animation, self._rest, self._transforms, self._max_influences, step
-            skin = solve_weights(*settings, smoothness=self._smoothness, given=part, edges=self._edges)
+            skin = solve_weights(
+                self._animation,
+                self._rest,
+                self._transforms,
+                self._max_influences,
+                step,
+                smoothness=self._smoothness,
+                given=part,
+                edges=self._edges,
+            )
         return skin
 
     def _amounts(self, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -100,23 +100,8 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                 undo.callback(remove_action, shape_action)
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
             check_unchanged(parts.mesh, len(before.bones))
-            with put_back_on_failure(context, [parts.mesh], parts.armature):
-                apply_motion(context, parts.armature, (), action)
-                write_bone_weights(parts.mesh, before, solved.bones, solved.weights)
-                remove_groups(parts.mesh, gone)
-                forget_figures(parts.mesh)
-                attached = attach(parts, reading.chosen.taught)
-                notes = _notes(edited, solved, attached)
-                if shapes:
-                    play_residual_keys(parts.mesh, probe, shapes)
-                # At the end, as limits, locks and joints are not put back.
-                if limited:
-                    _limit_again(parts.armature, copy.data.bones, names, made[0], result)
-                if place is not None:
-                    place(parts.armature)
-                if settings.find_joints:
-                    note_joints(parts.armature, names)
-                lock_locations(parts.armature, dict(zip(names, edited.skeleton.held, strict=True)))
+            tried = _Tried(probe, copy, action, made[0] if limited else None, place)
+            notes = _write(context, edited, settings, solved, tried, gone)
         undo.pop_all()
     if result is not None:
         update_record(result, parts, meter, reading.animation, settings.frame_step, names)
@@ -214,6 +199,50 @@ def _work(edited: _Edited, settings: AgainSettings) -> Callable[[Progress], _Sol
         return _Solution(found, shapes)
 
     return solve
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """What becomes of the mesh and its armature, as copies of them show it: ``probe`` and ``copy``, which plays
+    ``action``. limited: the poses of the bones by their names, None if none has limits; place: as from ``_placing``."""
+
+    probe: bpy.types.Object
+    copy: bpy.types.Object
+    action: bpy.types.Action
+    limited: dict[str, np.ndarray] | None
+    place: Callable[[bpy.types.Object], None] | None
+
+
+def _write(
+    context: bpy.types.Context,
+    edited: _Edited,
+    settings: AgainSettings,
+    solved: "SolvedAgain",
+    tried: _Tried,
+    gone: Sequence[str],
+) -> list[str]:
+    """Give the mesh and its armature what was ``tried``, or nothing if that fails; returns notes for the user. gone:
+    the groups of deleted bones."""
+    parts, skeleton = edited.parts, edited.skeleton
+    mesh, armature = parts.mesh, parts.armature
+    with put_back_on_failure(context, [mesh], armature):
+        apply_motion(context, armature, (), tried.action)
+        write_bone_weights(mesh, edited.before, solved.bones, solved.weights)
+        remove_groups(mesh, gone)
+        forget_figures(mesh)
+        attached = attach(parts, edited.reading.chosen.taught)
+        notes = _notes(edited, solved, attached)
+        if edited.shapes:
+            play_residual_keys(mesh, tried.probe, edited.shapes)
+        # At the end, as limits, locks and joints are not put back.
+        if tried.limited is not None:
+            _limit_again(armature, tried.copy.data.bones, skeleton.names, tried.limited, edited.result)
+        if tried.place is not None:
+            tried.place(armature)
+        if settings.find_joints:
+            note_joints(armature, skeleton.names)
+        lock_locations(armature, dict(zip(skeleton.names, skeleton.held, strict=True)))
+    return notes
 
 
 def _put_shapes(
