@@ -5,8 +5,10 @@ import bpy
 import numpy as np
 import pytest
 
+from skinning_tools.blender.background import drain
 from skinning_tools.blender.conversions import result_of
 from skinning_tools.features.convert.settings import QUALITIES, settings_of
+from skinning_tools.features.partial import again
 from tests.blender import moving_meshes
 
 pytestmark = pytest.mark.usefixtures("extension")
@@ -23,6 +25,12 @@ def convert(**given):
     return result_of(bpy.context.view_layer.objects.active)
 
 
+def end_of(source):
+    """The vertices of the free end."""
+    length = max(vertex.co.x for vertex in source.data.vertices)
+    return [vertex.index for vertex in source.data.vertices if vertex.co.x > 0.6 * length]
+
+
 def errors_of(source, result, vertices):
     return sum(
         np.square(moving_meshes.world_positions(source, frame) - moving_meshes.world_positions(result.mesh, frame))[
@@ -34,9 +42,7 @@ def errors_of(source, result, vertices):
 
 @pytest.mark.parametrize("modifier", [False, True])
 def test_the_vertices_of_the_group_are_closer(source, modifier):
-    end = [
-        vertex.index for vertex in source.data.vertices if vertex.co.x > 0.6 * max(v.co.x for v in source.data.vertices)
-    ]
+    end = end_of(source)
     source.vertex_groups.new(name="Face").add(end, 1.0, "REPLACE")
     if modifier:
         source.modifiers.new("Subdivision", "SUBSURF")
@@ -45,6 +51,18 @@ def test_the_vertices_of_the_group_are_closer(source, modifier):
     weighed = convert(bone_kind="RIGID", importance="Face")
     assert errors_of(source, weighed, end) < 0.9 * errors_of(source, plain, end)
     assert settings_of(weighed.figures).importance == "Face"
+
+
+def test_solve_again_counts_the_group_too_and_tells_where_it_is_gone(source):
+    end = end_of(source)
+    source.vertex_groups.new(name="Face").add(end, 1.0, "REPLACE")
+    result = convert(bone_kind="RIGID", joint_hierarchy=True, importance="Face")
+    assert not drain(again.solve_again(bpy.context, result.mesh)).notes
+    now = errors_of(source, result, end)
+    source.vertex_groups.clear()
+    notes = drain(again.solve_again(bpy.context, result.mesh)).notes
+    assert any('no vertex group "Face"' in note for note in notes)
+    assert now < 0.9 * errors_of(source, result, end)
 
 
 def test_a_missing_group_is_refused(source):

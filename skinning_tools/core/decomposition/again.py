@@ -23,6 +23,7 @@ from .partial import Given, solve_weights
 from .partial_transforms import Joints, skin_equations, solve_transforms
 from .reduction import AnimationMatrix
 from .smoothness import Smoothness, neighbor_weights
+from .solver import checked_importance
 from .transforms import to_rows
 from .vertex_step import VertexState
 
@@ -84,26 +85,48 @@ def solve_again(
     *,
     smoothness: float = 0.0,
     lost: np.ndarray | None = None,
+    importance: np.ndarray | None = None,
 ) -> SolvedAgain:
     """Motion, weights and joints of a skeleton that bring ``rest`` (N, 3) closest to the animation, within
     near_weights.PoseLimits, starting from the ``stored`` weights of the bones that are left.
 
-    lost (N,) bool: vertices that were lost in an earlier solve, and stay so unless there are new bones.
+    lost (N,) bool: vertices that were lost in an earlier solve, and stay so unless there are new bones. importance
+    (N,): as for ``decompose``.
     If no bone is new or gone, all joints hold in the skeleton's motion, and the stored weights are within the limits
-    and as smooth as ``smoothness`` asks for, then the error does not rise. What is left as for ``solve_weights``, which
-    see for the errors raised.
+    and as smooth as ``smoothness`` asks for, then the error does not rise, in which each vertex counts by its
+    importance. What is left as for ``solve_weights``, which see for the errors raised; BadSettings where the
+    importances are no such numbers, too.
     """
     check_animation(animation)
-    skin, bones = (stored.bones, stored.weights), (skeleton.ends, skeleton.parents)
-    start = first_weights(rest, edges, *skin, *bones, locked=stored.locked_bones, lost_before=lost)
-    solution = _Alternation(animation, rest, edges, stored, skeleton, start, (max_influences, smoothness))
+    importance = checked_importance(importance, animation)
+    start = first_weights(
+        rest,
+        edges,
+        stored.bones,
+        stored.weights,
+        skeleton.ends,
+        skeleton.parents,
+        locked=stored.locked_bones,
+        lost_before=lost,
+    )
+    solution = _Alternation(
+        animation,
+        rest,
+        edges,
+        stored,
+        skeleton,
+        start,
+        max_influences=max_influences,
+        smoothness=smoothness,
+        importance=importance,
+    )
     if skeleton.movable.any():
         solution.find_joints(span(progress, 0.0, _FINDING))
         progress = span(progress, _FINDING, 1.0)
     for number in range(_ROUNDS):
         part = span(progress, number / (_ROUNDS + 1), (number + 1) / (_ROUNDS + 1))
-        solution.solve_motion(span(part, 0.0, 0.4))
-        solution.move_joints()
+        solution.solve_motion(span(part, 0.0, 0.2))
+        solution.move_joints(span(part, 0.2, 0.4))
         if not number:
             solution.hold_bones_that_move_alike()
         solution.end_round()
@@ -124,14 +147,14 @@ class _Round:
 
 
 class _Alternation:
-    """Motion and weights, each solved for the present other; the best of the rounds counts. settings: influences and
-    smoothness.
+    """Motion and weights, each solved for the present other; the best of the rounds counts.
 
     Bones that followed lost vertices from the beginning would give up their own: a thigh would become the hips. So they
     first move as what they have kept tells, for which all weights are solved. Then they move for lost vertices, too,
-    and the weights of these alone are solved. Lost vertices get weights of the bones around them on the surface only,
-    and of those next to these in the skeleton where limits of posing ask for it: a foot whose bone is gone would follow
-    the other one.
+    and the weights of these alone are solved. The limits of posing still change weights of the others: they move with
+    the joints, and an influence that has become idle goes. Lost vertices get weights of the bones around them on the
+    surface only, and of those next to these in the skeleton where limits of posing ask for it: a foot whose bone is
+    gone would follow the other one.
     """
 
     def __init__(
@@ -142,12 +165,15 @@ class _Alternation:
         stored: Given,
         skeleton: EditedSkeleton,
         start: FirstWeights,
-        settings: tuple[int, float],
+        *,
+        max_influences: int,
+        smoothness: float,
+        importance: np.ndarray | None,
     ):
         self._animation, self._rest, self._edges, self._skeleton, self._start = animation, rest, edges, skeleton, start
-        self._max_influences, self._smoothness = settings
+        self._stored = stored
+        self._max_influences, self._smoothness, self._importance = max_influences, smoothness, importance
         self._given = replace(stored, bones=start.bones, weights=start.weights)
-        self._locked_by_user = stored.locked_bones
         self._joints, self._motion = skeleton.joints, skeleton.motion.copy()
         self._left_out = start.lost
         self._parts = (~start.lost, np.ones(len(skeleton.parents), bool)), *start.around
@@ -160,14 +186,21 @@ class _Alternation:
         self._rounds: list[_Round] = []
 
     def end_round(self) -> None:
-        skin = self._given.bones, self._given.weights
-        self._rounds.append(_Round(self._transforms.copy(), *skin, self._heads))
+        given = self._given
+        self._rounds.append(_Round(self._transforms.copy(), given.bones, given.weights, self._heads))
 
     def result(self) -> SolvedAgain:
         rounds = self._rounds if self._first_may_stay() else self._rounds[1:]
         best = min(rounds, key=self._posable.squared_error)
-        skin = best.bones, best.weights
-        return SolvedAgain(best.transforms, *skin, best.heads, self._start.new, self._kept_small, self._start.lost)
+        return SolvedAgain(
+            best.transforms,
+            best.bones,
+            best.weights,
+            best.heads,
+            self._start.new,
+            self._kept_small,
+            self._start.lost,
+        )
 
     def _first_may_stay(self) -> bool:
         """Whether the stored weights are what they would become, but for the error."""
@@ -200,15 +233,25 @@ class _Alternation:
 
     def find_joints(self, progress: Progress) -> None:
         edited = self._skeleton
-        given = self._moving, self._joints, edited.parents, edited.movable, self._motion, edited.fixed
-        self._new_joints = NewJoints(self._animation, self._rest, *given, progress)
+        self._new_joints = NewJoints(
+            self._animation,
+            self._rest,
+            self._moving,
+            self._joints,
+            edited.parents,
+            edited.movable,
+            self._motion,
+            edited.fixed,
+            self._importance,
+            progress,
+        )
         self._joints = self._new_joints.joints
 
-    def move_joints(self) -> None:
+    def move_joints(self, progress: Progress) -> None:
         """Move the joints that are found anew, and the bones with them."""
         if self._new_joints is not None:
-            self._joints = self._new_joints.moved(self._moving, self._motion)
-            self.solve_motion(ignore)
+            self._joints = self._new_joints.moved(self._moving, self._motion, span(progress, 0.0, 0.5))
+            self.solve_motion(span(progress, 0.5, 1.0))
 
     def hold_bones_that_move_alike(self) -> None:
         """Lock the weights of known bones that move as others do, such as those of a side that stands still, or of feet
@@ -244,17 +287,18 @@ class _Alternation:
             joints=self._joints,
             given=self._motion,
             fixed=fixed,
+            importance=self._importance,
             progress=progress,
         )
         self._transforms[:] = solved[:, ~fixed]
 
     def solve_weights(self, progress: Progress) -> None:
-        skin = self._weighted(progress)
+        skin = self._weighted(span(progress, 0.0, 0.6))
         grown = self._amounts(*skin) > self._most
         if grown.any():
             self._kept_small |= grown
             self._lock(grown)
-            skin = self._weighted(progress)
+            skin = self._weighted(span(progress, 0.6, 1.0))
         former = self._given.bones, self._given.weights
         bones, weights = self._posable.limited(self._transforms, self._heads, skin, former)
         stays = self._given.locked_vertices
@@ -263,8 +307,10 @@ class _Alternation:
         self._given = replace(self._given, bones=bones, weights=weights, locked_vertices=stays)
 
     def _posable_weights(self) -> "_PosableWeights":
-        given = self._given, self._skeleton.parents, self._max_influences
-        return _PosableWeights(self._animation, self._rest, *given)
+        given = replace(self._given, locked_vertices=self._stored.locked_vertices)
+        return _PosableWeights(
+            self._animation, self._rest, given, self._skeleton.parents, self._max_influences, self._importance
+        )
 
     def _weighted(self, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
         """bones and weights (N, K), of each part of the vertices for the bones that it may follow."""
@@ -275,14 +321,22 @@ class _Alternation:
         ]
         parts = [part for part in parts if part.free_vertices.any()]
         skin = given.bones, given.weights
-        if not parts and not replace(given, locked_bones=self._locked_by_user).free_vertices.any():
+        if not parts and not replace(given, locked_bones=self._stored.locked_bones).free_vertices.any():
             # The solve tells so.
             parts = [given]
         for number, part in enumerate(parts):
             step = span(progress, number / len(parts), (number + 1) / len(parts))
             part = replace(part, bones=skin[0], weights=skin[1])
-            settings = self._animation, self._rest, self._transforms, self._max_influences, step
-            skin = solve_weights(*settings, smoothness=self._smoothness, given=part, edges=self._edges)
+            skin = solve_weights(
+                self._animation,
+                self._rest,
+                self._transforms,
+                self._max_influences,
+                step,
+                smoothness=self._smoothness,
+                given=part,
+                edges=self._edges,
+            )
         return skin
 
     def _amounts(self, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -291,11 +345,20 @@ class _Alternation:
 
 
 class _PosableWeights:
-    """Keeps weights within the limits of posing, but for vertices that are locked or have weights of locked bones."""
+    """Keeps weights within the limits of posing, but for vertices that the user has locked, or with weights of locked
+    bones."""
 
-    def __init__(self, animation: Animation, rest: np.ndarray, start: Given, parents: np.ndarray, max_influences: int):
+    def __init__(
+        self,
+        animation: Animation,
+        rest: np.ndarray,
+        start: Given,
+        parents: np.ndarray,
+        max_influences: int,
+        importance: np.ndarray | None,
+    ):
         self._rest, self._parents, self._locked = rest, parents, start.locked_bones
-        self._max_influences = max_influences
+        self._max_influences, self._importance = max_influences, importance
         self._whole = matrix = AnimationMatrix(animation.frames)
         held = start.locked_vertices | (start.locked_bones[start.bones] & (start.weights > 0)).any(axis=1)
         self._free = np.flatnonzero(~held)
@@ -333,14 +396,15 @@ class _PosableWeights:
 
     @one_blas_thread()
     def squared_error(self, found: _Round) -> float:
-        """Of all vertices, less that of vertices at 0, in solver units."""
+        """Of all vertices by their importance, less that of vertices at 0, in solver units."""
         points, motion = self._whole.from_object_space(self._rest, found.transforms)
         skin = homogeneous(points), found.bones, found.weights, len(found.heads)
-        return skin_equations(self._whole, *skin, ignore).squared_error(to_rows(motion))
+        return skin_equations(self._whole, *skin, ignore, self._importance).squared_error(to_rows(motion))
 
     def _limits(self, heads: np.ndarray, frame_count: int) -> PoseLimits:
         return PoseLimits(self._parents, self._matrix.points_from_object_space(heads), frame_count, self._locked)
 
     def _state(self, bones: np.ndarray, weights: np.ndarray) -> VertexState:
         points = homogeneous(self._matrix.points_from_object_space(self._rest[self._free]))
-        return VertexState(points, bones[self._free], weights[self._free])
+        importance = None if self._importance is None else self._importance[self._free]
+        return VertexState(points, bones[self._free], weights[self._free], importance)

@@ -77,8 +77,9 @@ def first_weights(
         nearer = beside[own] & (distance < distances) & ~locked[own] & ~locked[bone]
         best[nearer], distances[nearer] = bone, distance[nearer]
     taken = best != own
-    bones[taken], weights[taken] = best[taken, None], 0.0
-    weights[taken, 0] = 1.0
+    strongest, held = np.argmax(weights[taken], axis=1), np.where(locked[bones[taken]], weights[taken], 0.0)
+    bones[taken], weights[taken] = np.where(held > 0, bones[taken], best[taken, None]), held
+    weights[np.flatnonzero(taken), strongest] = 1.0 - held.sum(axis=1)
     lost &= ~taken
     around = tuple(_bones_around(rest, edges, lost, np.where(lost, heirs, best), locked))
     for vertices, near in around:

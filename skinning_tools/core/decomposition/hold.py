@@ -10,6 +10,7 @@ its weights would go wherever rounding, or the least gain elsewhere, takes them,
 
 import numpy as np
 
+from ..bone_order import subtrees
 from .partial_transforms import Joints
 
 # Radians, root mean square over the frames: joints that move by more are held only as far as the user asks.
@@ -53,15 +54,5 @@ def hold_rows(joints: Joints, transforms: np.ndarray, amount: float) -> np.ndarr
     blocks[:, 3, :3] = -joints.heads
     blocks[:, 3, 3] = _LEAST_DISTANCE
     blocks *= np.sqrt(len(transforms) * squares)[:, None, None]
-    rows = _moved(joints).T[:, None, :, None] * blocks.transpose(1, 0, 2)
+    rows = subtrees(joints.parents).T[:, None, :, None] * blocks.transpose(1, 0, 2)
     return rows.reshape(4 * count, 4 * count)
-
-
-def _moved(joints: Joints) -> np.ndarray:
-    """(P, P) bool: which bones (columns) each joint moves, its own among them."""
-    moved = np.eye(len(joints.parents), dtype=bool)
-    for bone, parent in enumerate(joints.parents):
-        while parent >= 0:
-            moved[parent, bone] = True
-            parent = joints.parents[parent]
-    return moved

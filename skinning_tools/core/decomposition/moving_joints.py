@@ -7,6 +7,7 @@ from ..body_surface import BodySurface
 from ..bone_order import subtrees
 from ..joints_in_body import into_body
 from ..pair_motion import PairMotion
+from ..progress import Progress, checkpoint, ignore
 from ..skeleton_symmetry import symmetric_joints
 from . import rigid
 from .joint_steps import JointSteps, JointSystem
@@ -77,14 +78,24 @@ class MovingJoints:
         aside = (self._partners >= 0) & (self._partners != np.arange(self.count))
         return aside & ((heads[:, 0] - self._plane) * found < _ASIDE * found**2)
 
-    def moved(self, equations: NormalEquations, motion: np.ndarray, steps: int, *, joints: bool = True) -> np.ndarray:
-        """Better motion (F, P, 3, 4) by so many steps of all bones and, unless they stay, of the joints as well."""
+    def moved(
+        self,
+        equations: NormalEquations,
+        motion: np.ndarray,
+        steps: int,
+        progress: Progress = ignore,
+        *,
+        joints: bool = True,
+    ) -> np.ndarray:
+        """Better motion (F, P, 3, 4) by so many steps of all bones and, unless they stay, of the joints as well. Raises
+        Cancelled."""
         bones = JointSteps(equations, self.parents, self._free)
         children = np.flatnonzero((self.parents >= 0) & self._movable & joints)
         faint = _FAINT_TURN**2 * _carried(bones, children, len(motion))
         motion, errors = bones.settled(motion, self.heads)
-        for _ in range(steps):
+        for number in range(steps):
             motion, errors = self._stepped(bones, motion, errors, children, faint)
+            checkpoint(progress, (number + 1) / steps, "Joints")
         return motion
 
     def draw_into_body(

@@ -11,7 +11,7 @@ from ..dense import one_blas_thread
 from ..geometry import diagonal
 from ..joints_in_body import into_body
 from ..pair_motion import pair_motion
-from ..progress import Progress, ignore
+from ..progress import Progress, ignore, span
 from .bone_model import homogeneous
 from .moving_joints import MovingJoints
 from .partial_transforms import Joints, skin_equations, solve_transforms
@@ -40,12 +40,14 @@ class NewJoints:
         movable: np.ndarray,
         given: np.ndarray,
         fixed: np.ndarray,
+        importance: np.ndarray | None = None,
         progress: Progress = ignore,
     ):
         """above: the bone that each bone hangs from, whether its joint holds or not, and movable, bool: those whose
         joints move, both (P,) of the bones that are not ``fixed``; skin: bones and weights (N, K). The others as for
         ``solve_transforms``."""
         self._rest, self._fixed, self._matrix = rest, fixed, AnimationMatrix(animation.frames)
+        self._importance = importance
         self._movable = np.zeros(len(fixed), bool)
         self._children = children = np.flatnonzero(movable)
         self._movable[children] = True
@@ -59,6 +61,7 @@ class NewJoints:
             joints=free,
             given=given,
             fixed=fixed,
+            importance=importance,
             progress=progress,
         )
         self._center, self._size = rest.mean(axis=0), diagonal(rest) or 1.0
@@ -68,15 +71,16 @@ class NewJoints:
         self.joints = self._found = self._inside(joints, self._pairs.joints(self._meeting, _FAINT_TURN))
 
     @one_blas_thread()
-    def moved(self, skin: tuple[np.ndarray, np.ndarray], motion: np.ndarray) -> Joints:
-        """The joints after some steps from ``motion`` (F, P, 3, 4), for ``skin``."""
+    def moved(self, skin: tuple[np.ndarray, np.ndarray], motion: np.ndarray, progress: Progress = ignore) -> Joints:
+        """The joints after some steps from ``motion`` (F, P, 3, 4), for ``skin``. Raises Cancelled."""
         matrix, fixed = self._matrix, self._fixed
         points, start = matrix.from_object_space(self._rest, motion)
-        equations = skin_equations(matrix, homogeneous(points), *skin, len(fixed), ignore)
+        part = span(progress, 0.0, 0.3)
+        equations = skin_equations(matrix, homogeneous(points), *skin, len(fixed), part, self._importance)
         heads, found = (matrix.points_from_object_space(each.heads) for each in (self.joints, self._found))
         parents = np.where(fixed, -1, self.joints.parents)
         skeleton = MovingJoints(heads, parents, found, self._movable, ~fixed)
-        skeleton.moved(equations, start, _STEPS)
+        skeleton.moved(equations, start, _STEPS, span(progress, 0.3, 1.0))
         heads = matrix.points_to_object_space(skeleton.heads[self._children])
         self.joints = self._inside(self.joints, (heads - self._center) / self._size)
         return self.joints

@@ -43,14 +43,16 @@ def solve_transforms(
     joints: Joints | None = None,
     given: np.ndarray | None = None,
     fixed: np.ndarray | None = None,
+    importance: np.ndarray | None = None,
     progress: Progress = ignore,
 ) -> np.ndarray:
     """The bone matrices (F, P, 3, 4) that bring given weights closest to ``animation``, in its object space.
 
-    rest (N, 3); bones and weights (N, K), which count as in Blender (see ``convex_influences``). SCALED bones
-    stretch along the columns of ``bone_axes`` (P, 3, 3), by default the object's axes, except for the bones
-    ``unscaled`` (P,), which are rigid. The bones ``fixed`` (P,) keep the motion ``given`` (F, P, 3, 4), and the others
-    start from it where that is closest; a bone without any weight follows its joint, or stands still.
+    rest (N, 3); bones and weights (N, K), which count as in Blender (see ``convex_influences``). SCALED bones stretch
+    along the columns of ``bone_axes`` (P, 3, 3), by default the object's axes, except for the bones ``unscaled`` (P,),
+    which are rigid. The bones ``fixed`` (P,) keep the motion ``given`` (F, P, 3, 4), and the others start from it where
+    that is closest; a bone without any weight follows its joint, or stands still.
+    importance (N,): how often each vertex counts, None for once.
     Kavan et al. 2010, section 4.2, for AFFINE; alternating weighted Procrustes for the others and along joints.
     Raises BadAnimation and BadMesh (see ``check_animation``), BadSettings, BadWeights, Cancelled.
     """
@@ -64,7 +66,8 @@ def solve_transforms(
     points, start = matrix.from_object_space(np.asarray(rest, float), given)
     if not np.any(weights):
         raise BadWeights(f"No vertex of {animation.name} has weights, so no bone's motion can be found")
-    equations = skin_equations(matrix, homogeneous(points), bones, weights, bone_count, span(progress, 0.0, 0.3))
+    skin = homogeneous(points), bones, weights, bone_count
+    equations = skin_equations(matrix, *skin, span(progress, 0.0, 0.3), importance)
     if joints is None:
         joints = Joints(np.zeros((bone_count, 3)), np.full(bone_count, -1))
     heads = matrix.points_from_object_space(joints.heads)
@@ -79,7 +82,7 @@ def solve_transforms(
         if bone_kind == "SCALED" and unscaled is not None:
             rigid_bones |= np.asarray(unscaled, bool)
         hierarchy = JointedBones(equations, heads, parents, free, bone_kind, rigid_bones, axes)
-        solved = hierarchy.solve(start, matrix.squared_norm, span(progress, 0.3, 1.0))
+        solved = hierarchy.solve(start, matrix.counted_norm(importance), span(progress, 0.3, 1.0))
     solved = matrix.to_object_space(points, solved)[1]
     solved[:, fixed] = given[:, fixed]
     return solved

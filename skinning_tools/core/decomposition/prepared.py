@@ -22,10 +22,7 @@ class Prepared:
     @cached_property
     def squared_norm(self) -> float:
         """‖A‖² in which each vertex counts by its importance."""
-        matrix, importance = self.matrix, self.importance
-        if importance is None:
-            return matrix.squared_norm
-        return sum(float(importance[part] @ np.square(rows).sum(axis=1)) for part, rows in matrix.blocks())
+        return self.matrix.counted_norm(self.importance)
 
     def e_rms(self, squared_error: float) -> float:
         """‖TX − A‖² as E_RMS."""

@@ -78,6 +78,12 @@ class AnimationMatrix:
         """‖A‖²; where the products of all rows have been made, their trace."""
         return sum(mapped(lambda part: float(np.vdot(self.rows(part), self.rows(part))), self.parts()))
 
+    def counted_norm(self, importance: np.ndarray | None) -> float:
+        """‖A‖² in which each vertex counts by its ``importance`` (N,); None: all alike."""
+        if importance is None:
+            return self.squared_norm
+        return sum(float(importance[part] @ np.square(rows).sum(axis=1)) for part, rows in self.blocks())
+
     def rows(self, part: slice | np.ndarray) -> np.ndarray:
         """Columns of A as rows: (n, 3F) float64 of the vertices ``part`` (slice or indices), not to be written to."""
         rows = self._read(part) if self._kept is None else self._kept[part]

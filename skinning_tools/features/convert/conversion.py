@@ -17,6 +17,7 @@ from ...blender.animation.several_sources import check_sources, sources_label
 from ...blender.clip_tracks import play_clip
 from ...blender.data_blocks import is_alive, remove_living
 from ...blender.figures import Figure, Result
+from ...blender.importance import check_importance, importance_of
 from ...blender.measure import RigMeter
 from ...blender.preconditions import unmet
 from ...blender.result_objects import CHARACTER
@@ -30,7 +31,6 @@ from ...core.run_time import Work, learn_pace, stage_seconds
 from .clips import Clip, check_clips, clips_record, notes_on_moving, read_clips
 from .estimate import check_memory, spread, work_of
 from .figures import errors_of_bone_counts, errors_of_clips, errors_of_objects, figures_of_record
-from .importance import check_importance, importance_of
 from .notes import notes_on_solve, notes_without_effect, shapes_note
 from .rig_writer import Rig
 from .settings import ConvertSettings
@@ -128,7 +128,7 @@ def _convert(
         source, clips = yield from _stage("read", reading, "Reading the animation")
     made += [part.mesh for part in source.parts]
 
-    importance = importance_of(context, source, settings.importance)
+    importance = _importance(context, source, settings.importance)
     with _timed(seconds, "solve"):
         solving = background.run_in_worker(
             lambda progress: _solve(source.animation, clips, solver, settings, importance, progress)
@@ -168,6 +168,17 @@ def _convert(
     record |= record_of_some(settings, free_e_rms, keys, notes)
     write_record_of(objects, rig, record)
     return Conversion(rig, meter, record, seconds, notes)
+
+
+def _importance(context: bpy.types.Context, source: SourceAnimation, group: str) -> np.ndarray | None:
+    """(N,) how often each vertex of ``source`` counts; None without a group."""
+    if not group:
+        return None
+    counts = np.ones(source.animation.vertex_count)
+    for part in source.parts:
+        found = importance_of(context, part.object, len(counts[part.vertices]), group)
+        counts[part.vertices] = 1.0 if found is None else found
+    return counts
 
 
 def _write(

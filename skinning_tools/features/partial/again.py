@@ -39,7 +39,16 @@ from ...core.geometry import transform_points
 from ...core.progress import Progress, span
 from ...core.solve_effort import POSABLE_SMOOTHNESS
 from .bone_keys import WantedPoses, local_poses
-from .converted import conversion_of, holds_joints, known_error, left_behind, shorter_notes, update_record
+from .converted import (
+    conversion_importance,
+    conversion_of,
+    holds_joints,
+    importance_notes,
+    known_error,
+    left_behind,
+    shorter_notes,
+    update_record,
+)
 from .keyable_bones import check_followed, check_keyable
 from .motion import JointProblem, check_target, in_armature_space, joint_problem
 from .motion_action import apply_motion, armature_copy, attach, new_action, remove_action
@@ -91,23 +100,8 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
                 undo.callback(remove_action, shape_action)
             meter = yield from error_of(probe, parts, reading, 0.85, 1.0, armature=copy)
             check_unchanged(parts.mesh, len(before.bones))
-            with put_back_on_failure(context, [parts.mesh], parts.armature):
-                apply_motion(context, parts.armature, (), action)
-                write_bone_weights(parts.mesh, before, solved.bones, solved.weights)
-                remove_groups(parts.mesh, gone)
-                forget_figures(parts.mesh)
-                attached = attach(parts, reading.chosen.taught)
-                notes = _notes(edited, solved, attached)
-                if shapes:
-                    play_residual_keys(parts.mesh, probe, shapes)
-                # At the end, as limits, locks and joints are not put back.
-                if limited:
-                    _limit_again(parts.armature, copy.data.bones, names, made[0], result)
-                if place is not None:
-                    place(parts.armature)
-                if settings.find_joints:
-                    note_joints(parts.armature, names)
-                lock_locations(parts.armature, dict(zip(names, edited.skeleton.held, strict=True)))
+            tried = _Tried(probe, copy, action, made[0] if limited else None, place)
+            notes = _write(context, edited, settings, solved, tried, gone)
         undo.pop_all()
     if result is not None:
         update_record(result, parts, meter, reading.animation, settings.frame_step, names)
@@ -121,7 +115,8 @@ def solve_again(context: bpy.types.Context, active: bpy.types.Object | None, **g
 @dataclass(frozen=True, eq=False)
 class _Edited:
     """A skeleton as its user has edited it, and all that was read with it. result: the conversion that made it, if any;
-    before: the present weights; shapes: the names of its residual shape keys."""
+    before: the present weights; shapes: the names of its residual shape keys; importance (N,): how often each vertex
+    counts, None for once."""
 
     parts: Parts
     result: Result | None
@@ -130,6 +125,7 @@ class _Edited:
     shapes: tuple[str, ...]
     reading: Reading
     problem: JointProblem
+    importance: np.ndarray | None
 
 
 def _read(
@@ -147,7 +143,8 @@ def _read(
     rotation_only = settings.rotation_only or holds_joints(result)
     skeleton = Skeleton.of(parts.armature, names, rotation_only=rotation_only, find_joints=settings.find_joints)
     problem = joint_problem(parts, reading, names, {}, skeleton.held)
-    return _Edited(parts, result, skeleton, before, shapes, reading, problem)
+    importance = conversion_importance(context, result, len(before.bones))
+    return _Edited(parts, result, skeleton, before, shapes, reading, problem, importance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +191,7 @@ def _work(edited: _Edited, settings: AgainSettings) -> Callable[[Progress], _Sol
             span(progress, 0.0, 0.8 if count else 1.0),
             smoothness=settings.smoothness,
             lost=lost,
+            importance=edited.importance,
         )
         skin = rest, found.bones, found.weights, found.transforms
         frames, part = reading.animation.frames, span(progress, 0.8, 1.0)
@@ -201,6 +199,50 @@ def _work(edited: _Edited, settings: AgainSettings) -> Callable[[Progress], _Sol
         return _Solution(found, shapes)
 
     return solve
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """What becomes of the mesh and its armature, as copies of them show it: ``probe`` and ``copy``, which plays
+    ``action``. limited: the poses of the bones by their names, None if none has limits; place: as from ``_placing``."""
+
+    probe: bpy.types.Object
+    copy: bpy.types.Object
+    action: bpy.types.Action
+    limited: dict[str, np.ndarray] | None
+    place: Callable[[bpy.types.Object], None] | None
+
+
+def _write(
+    context: bpy.types.Context,
+    edited: _Edited,
+    settings: AgainSettings,
+    solved: "SolvedAgain",
+    tried: _Tried,
+    gone: Sequence[str],
+) -> list[str]:
+    """Give the mesh and its armature what was ``tried``, or nothing if that fails; returns notes for the user. gone:
+    the groups of deleted bones."""
+    parts, skeleton = edited.parts, edited.skeleton
+    mesh, armature = parts.mesh, parts.armature
+    with put_back_on_failure(context, [mesh], armature):
+        apply_motion(context, armature, (), tried.action)
+        write_bone_weights(mesh, edited.before, solved.bones, solved.weights)
+        remove_groups(mesh, gone)
+        forget_figures(mesh)
+        attached = attach(parts, edited.reading.chosen.taught)
+        notes = _notes(edited, solved, attached)
+        if edited.shapes:
+            play_residual_keys(mesh, tried.probe, edited.shapes)
+        # At the end, as limits, locks and joints are not put back.
+        if tried.limited is not None:
+            _limit_again(armature, tried.copy.data.bones, skeleton.names, tried.limited, edited.result)
+        if tried.place is not None:
+            tried.place(armature)
+        if settings.find_joints:
+            note_joints(armature, skeleton.names)
+        lock_locations(armature, dict(zip(skeleton.names, skeleton.held, strict=True)))
+    return notes
 
 
 def _put_shapes(
@@ -241,6 +283,7 @@ def _notes(edited: _Edited, solved: "SolvedAgain", attached: Sequence[str]) -> l
     notes += size_notes(parts, reading, solved.bones, solved.weights)
     notes += skeleton.notes(follow, solved.new, solved.kept_small)
     notes += shorter_notes(edited.result, reading.animation.frame_numbers)
+    notes += importance_notes(edited.result, edited.importance)
     if edited.shapes:
         notes.append(f"{counted(len(edited.shapes), 'residual shape')} solved again")
     return notes

@@ -10,6 +10,7 @@ from ...blender.bodies import named_parents
 from ...blender.conversion_figures import CONVERTED_FRAMES, FRAMES, REPORT_PROPERTY, measured_figures, write_figures
 from ...blender.conversions import Result, result_of, source_named
 from ...blender.error_display import ERROR_ATTRIBUTE
+from ...blender.importance import importance_of
 from ...blender.measure import RigMeter
 from ...blender.wording import names_text
 from ...core.animation import Animation, motion_size
@@ -91,6 +92,22 @@ def shorter_notes(result: Result | None, numbers: np.ndarray) -> list[str]:
         f"keys from frame {numbers[0]:g} to {numbers[-1]:g} only, where they were from {first:g} to {last:g}: widen "
         "the frame range and solve again for all of them"
     ]
+
+
+def conversion_importance(context: bpy.types.Context, result: Result | None, count: int) -> np.ndarray | None:
+    """(N,) how often each of the ``count`` vertices counts by the Importance of the conversion; None if it had none, or
+    if the vertex group of its source is gone."""
+    if result is None or result.source is None or "importance" not in result.figures:
+        return None
+    return importance_of(context, result.source, count, result.figures["importance"])
+
+
+def importance_notes(result: Result | None, importance: np.ndarray | None) -> list[str]:
+    """A note if the conversion had an Importance that no longer counts."""
+    if importance is not None or result is None or "importance" not in result.figures:
+        return []
+    group = result.figures["importance"]
+    return [f'all vertices count alike, as the source has no vertex group "{group}" for its Importance any more']
 
 
 def _measured_target(result: Result) -> bpy.types.Object | None:

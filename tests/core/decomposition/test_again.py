@@ -13,6 +13,7 @@ from skinning_tools.core.decomposition.first_weights import first_weights
 from skinning_tools.core.decomposition.partial import Given
 from skinning_tools.core.decomposition.partial_transforms import Joints
 from skinning_tools.core.deform import skin_frame
+from skinning_tools.core.errors import Cancelled
 from skinning_tools.core.strongest import strongest_bones
 from tests.core import skinned_shapes
 
@@ -62,6 +63,16 @@ def test_new_bones_and_locked_ones_take_nothing_from_each_other(locked):
     np.testing.assert_array_equal(strongest_bones(found.bones, found.weights), 0)
 
 
+def test_a_new_bone_leaves_weaker_influences_of_locked_bones():
+    bones, weights = np.tile([0, 2], (9, 1)), np.tile([0.8, 0.2], (9, 1))
+    given = REST, EDGES, bones, weights, ends((0, 3), (3, 8), (50, 51)), np.array([-1, 0, -1])
+    found = first_weights(*given, locked=np.arange(3) == 2)
+    shares = skinned_shapes.dense(found.bones, found.weights, 3)
+    np.testing.assert_allclose(shares[:, 2], 0.2)
+    np.testing.assert_allclose(shares[:, 1], 0.8 * (REST[:, 0] > 3))
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+
+
 @pytest.mark.parametrize("locked", [False, True])
 def test_weights_hold_when_the_skeleton_is_posed(locked):
     """One end of a bar follows the other end a little, by less than the noise."""
@@ -87,6 +98,48 @@ def test_weights_hold_when_the_skeleton_is_posed(locked):
     np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
 
 
+def test_each_step_of_joints_can_be_cancelled():
+    rest, triangles = skinned_shapes.cuboid()
+    bones, weights = skinned_shapes.chain_weights(rest[:, 0], [3.0], reach=0.4)
+    heads, motion = np.array([[0.0, 0, 0], [3.0, 0, 0]]), np.tile(np.eye(3, 4), (6, 2, 1, 1))
+    for frame, angle in enumerate(np.linspace(0, 0.6, 6)):
+        motion[frame, 1] = skinned_shapes.about(Rotation.from_rotvec([0, 0, angle]).as_matrix(), heads[1])
+    frames = np.array([skin_frame(rest, bones, weights, each) for each in motion])
+    stored = Given(bones, weights, np.zeros(2, bool), np.zeros(len(rest), bool))
+    skeleton = replace(edited(heads, motion, np.array([-1, 0])), movable=np.array([False, True]))
+    given, stages = (Animation(frames.astype(np.float32), triangles), rest, NO_EDGES, stored, skeleton, 2), []
+
+    def progress(_, stage):
+        stages.append(stage)
+        return stages.count("Joints") < 2
+
+    with pytest.raises(Cancelled):
+        solve_again(*given, progress)
+    assert stages.count("Joints") == 2
+
+
+def test_what_counts_more_is_closer():
+    """Rigid bones cannot follow a bar of which one half grows."""
+    rest, triangles = skinned_shapes.cuboid()
+    bones, weights = skinned_shapes.chain_weights(rest[:, 0], [3.0], reach=0.4)
+    heads, motion = np.array([[0.0, 0, 0], [3.0, 0, 0]]), np.tile(np.eye(3, 4), (6, 2, 1, 1))
+    for frame, angle in enumerate(np.linspace(0, 0.6, 6)):
+        motion[frame, 1] = skinned_shapes.about(Rotation.from_rotvec([0, 0, angle]).as_matrix(), heads[1])
+    frames = np.array([skin_frame(rest, bones, weights, each) for each in motion])
+    frames += 0.2 * np.arange(6)[:, None, None] * rest * (rest[:, 1:2] > rest[:, 1].mean())
+    counted = rest[:, 1] > rest[:, 1].mean()
+    stored = Given(bones, weights, np.zeros(2, bool), np.zeros(len(rest), bool))
+    animation, skeleton = Animation(frames.astype(np.float32), triangles), edited(heads, motion, np.array([-1, 0]))
+    errors = []
+    for importance in (None, np.where(counted, 10.0, 1.0)):
+        found = solve_again(animation, rest, triangles[:, [0, 1]], stored, skeleton, 2, importance=importance)
+        shown = np.array([skin_frame(rest, found.bones, found.weights, each) for each in found.transforms])
+        errors.append(np.square(shown - frames).sum(axis=(0, 2)))
+    plain, weighed = errors
+    assert weighed[counted].sum() < 0.8 * plain[counted].sum()
+    assert np.where(counted, 10.0, 1.0) @ weighed < np.where(counted, 10.0, 1.0) @ plain
+
+
 def test_what_lies_on_a_body_does_not_take_it_over_when_the_bone_of_that_is_gone():
     """A pouch moves exactly like the part that has lost its bone; at its ends are two others, which turn."""
     rest, triangles = skinned_shapes.cuboid()
@@ -104,7 +157,11 @@ def test_what_lies_on_a_body_does_not_take_it_over_when_the_bone_of_that_is_gone
     frames = np.array([skin_frame(rest, shown, np.ones_like(weights), each) for each in motion])
     stored = Given(bones, weights, np.zeros(3, bool), np.zeros(len(rest), bool))
     animation, skeleton = Animation(frames.astype(np.float32), triangles), edited(heads, motion, np.full(3, -1))
-    found = solve_again(animation, rest, triangles[:, [0, 1]], stored, skeleton, 2)
+    fractions = []
+    found = solve_again(
+        animation, rest, triangles[:, [0, 1]], stored, skeleton, 2, lambda done, _: fractions.append(done)
+    )
+    assert fractions == sorted(fractions), "nor does the progress go back where weights are solved once more"
     assert found.kept_small.tolist() == [False, False, True]
     owners = strongest_bones(found.bones, found.weights)
     assert np.flatnonzero(owners == 2).tolist() == sorted(pouch.tolist())
