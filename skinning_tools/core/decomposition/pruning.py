@@ -4,7 +4,8 @@
 Over-segmentation and pruning after Le & Deng 2014, "Robust and accurate skeletal rigging from mesh sequences", section
 5. What a bone is worth is measured: its vertices are fitted to the bones around it, and the error that this adds is
 compared with the part's size and with what the solve leaves before any bone has gone. Being measured from there, many
-small losses do not add up to a large one.
+small losses do not add up to a large one. Once the others have been solved again without it, it comes back if the error
+has risen as if it had been the last thing to explain.
 
 A bone that explains vertices here and there, or very few, is no part of a body: the less of its surface is in one
 piece, and the fewer its vertices, the more it must be needed.
@@ -30,7 +31,8 @@ from ..strongest import strongest_bones, strongest_first
 from .bone_kinds import StiffBones
 from .bone_model import BoneModel
 from .reduction import AnimationMatrix, Reduction
-from .sweeps import alternate, vertex_blocks
+from .skin import Skin
+from .sweeps import sweep_vertices, vertex_blocks
 from .transforms import design_matrix, from_rows
 from .vertex_step import VertexState, best_single_bones, choose_among, choose_weights, single_bones
 
@@ -56,6 +58,14 @@ _LEAD, _LEAST_WORTH = 0.25, 0.2
 # the end.
 _AT_ONCE = 1 / 6
 _SWEEPS, _LAST_SWEEPS = 2, 6
+# The sweeps before these in which the vertices find their weights, while the bones stay as the sample has left them.
+_WEIGHT_SWEEPS = 2
+# The sweeps after a removal by which the error seems to have risen too fast.
+_MORE_SWEEPS = 8
+# A bone is needed, too, if the squared error rises without it as no smooth motion makes it rise: faster than by this
+# power of the number of bones. A part that hardly moves, of a body whose motion is explained but for it, keeps its bone
+# by that. Errors of less than the second number (root mean square, in solver units) count as none.
+_POWER, _UNSEEN = 10.0, 2e-4
 # Of all edges at the vertices that follow a bone most, the share between two of them: a bone that has less is worth
 # less in proportion. Six numbers a frame move a rigid bone, as many as two vertices have: a bone that moves few comes
 # close by itself, and what it is worth is the share that does not. Both make a bone of less than the third share
@@ -63,6 +73,16 @@ _SWEEPS, _LAST_SWEEPS = 2, 6
 _COHESIVE, _FITTED, _DOUBTFUL = 0.3, 2, 0.9
 # The number of nearest regions whose bones may replace a bone, besides the bones that it blends with.
 _NEAR_REGIONS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Removal:
+    """A bone's vertices (n,), their bones and weights (n, ≤ K) without it, and how much it is needed: below 1 not."""
+
+    vertices: np.ndarray
+    bones: np.ndarray
+    weights: np.ndarray
+    need: float
 
 
 def prune_bones(
@@ -84,54 +104,97 @@ def prune_bones(
     sample = matrix.of_vertices(vertices)
     few = state.of(vertices)
     noise = _squared_errors(sample, BoneModel(rows), sample.rows(slice(None)), few)
-    pruned, count = rows, len(rows) // 4
-    slips = _least_slips(sample, BoneModel(rows), few, neighborhoods(few, count))
-    kind = StiffBones(sample, reduction.of_vertices(vertices), scaled=False)
+    skin = Skin(StiffBones(sample, reduction.of_vertices(vertices), scaled=False), rows, few)
+    slips = _least_slips(sample, BoneModel(rows), few, neighborhoods(few, skin.bone_count))
     # How much each bone was needed when it was last measured, 0 where that is to be done.
-    needs = np.zeros(count)
+    needs = np.zeros(skin.bone_count)
     while True:
         # How many rounds there will be is not known.
-        part = span(progress, 0.7 * (1.0 - len(pruned) / len(rows)), 0.7)
+        part = span(progress, 0.7 * (1.0 - len(skin.rows) / len(rows)), 0.7)
         checkpoint(part, 0.0, "Removing bones")
-        near = neighborhoods(few, len(needs))
-        measure = partial(measured_removals, sample, BoneModel(pruned), few, noise, near, slips)
+        near = neighborhoods(skin.state, skin.bone_count)
+        measure = partial(measured_removals, sample, BoneModel(skin.rows), skin.state, noise, near, slips)
         gone = _least_needed(measure, needs)
         if not gone:
             break
+        skin, missed = _solved_without(sample, skin, gone, optimize_rest_pose, span(part, 0.0, 0.1))
+        if missed is not None:
+            needs[missed] = np.inf
+            continue
         # Where one near it has gone, a needed bone may not be any more; others are measured when their turn comes.
         needs[near[list(gone)].any(axis=0) & (needs >= 1.0) & (needs < _CLEARLY)] = 0.0
         slips, needs = np.delete(slips, list(gone)), np.delete(needs, list(gone))
-        pruned, few = without_bones(pruned, few, gone)
-        pruned, few, _ = alternate(kind, pruned, few, range(1, 1 + _SWEEPS), optimize_rest_pose, span(part, 0.0, 0.1))
-    kind = StiffBones(matrix, reduction, scaled=False)
-    errors: list[float] = []
     # As few numbers as possible, as these are all vertices.
     noise = mean_frame_errors(matrix, BoneModel(rows), state)
-    if len(pruned) // 4 < count:
-        start, last = _best_bones(matrix, BoneModel(pruned), state), range(1, 1 + _LAST_SWEEPS)
-        rows, state, errors = alternate(kind, pruned, start, last, optimize_rest_pose, span(progress, 0.7, 0.9))
-    surface = BodySurface(matrix.rest_pose(), triangles) if len(triangles) else None
-    while surface and (gone := _unneeded(matrix, surface, BoneModel(rows), state, noise)):
-        left = without_bones(rows, state, gone)
-        rows, state, more = alternate(kind, *left, range(1, 1 + _SWEEPS), optimize_rest_pose, span(progress, 0.9, 0.9))
-        errors += more
-    return rows, state, errors
+    whole = Skin(StiffBones(matrix, reduction, scaled=False), rows, state)
+    if skin.bone_count < whole.bone_count:
+        whole = _with_all_vertices(matrix, replace(whole, rows=skin.rows), optimize_rest_pose, span(progress, 0.7, 0.9))
+    if len(triangles):
+        surface = BodySurface(matrix.rest_pose(), triangles)
+        whole = _without_doubtful(matrix, surface, whole, noise, optimize_rest_pose, span(progress, 0.9, 1.0))
+    return whole.rows, whole.state, [*whole.errors]
 
 
-@dataclass(frozen=True, eq=False)
-class Removal:
-    """A bone's vertices (n,), their bones and weights (n, ≤ K) without it, and how much it is needed: below 1 not."""
+def _solved_without(
+    matrix: AnimationMatrix, skin: Skin, gone: dict[int, Removal], optimize_rest_pose: bool, progress: Progress
+) -> tuple[Skin, int | None]:
+    """``skin`` without the bones that have ``gone``, and None; or ``skin`` as it is, and the bone that is missed most.
+    It is missed if the error rises too fast."""
+    before = mean_frame_errors(matrix, BoneModel(skin.rows), skin.state)[:, 0]
+    count = skin.bone_count
+    most = (before.mean() + _UNSEEN**2) * (count / (count - len(gone))) ** _POWER
+    rows, state = without_bones(skin.rows, skin.state, gone)
+    left = replace(skin, rows=rows, state=state)
+    for sweeps in (_SWEEPS, _MORE_SWEEPS):
+        left = left.improved(range(1, 1 + sweeps), optimize_rest_pose, progress)
+        after = mean_frame_errors(matrix, BoneModel(left.rows), left.state)[:, 0]
+        if after.mean() + _UNSEEN**2 <= most:
+            return left, None
+    added = {bone: np.sum((after - before)[removal.vertices]) for bone, removal in gone.items()}
+    return skin, max(added, key=added.__getitem__)
 
-    vertices: np.ndarray
-    bones: np.ndarray
-    weights: np.ndarray
-    need: float
+
+def _with_all_vertices(matrix: AnimationMatrix, skin: Skin, optimize_rest_pose: bool, progress: Progress) -> Skin:
+    """``skin``, whose bones are known from a sample, with all vertices: at first each follows one bone."""
+    state = _best_bones(matrix, BoneModel(skin.rows), skin.state)
+    # The bones stay, until the vertices have their weights: fitted to vertices of one bone each, they would forget what
+    # the sample has told them.
+    for _ in range(_WEIGHT_SWEEPS):
+        part = span(progress, 0.0, 0.2)
+        kind, options = skin.kind, {"optimize_rest_pose": optimize_rest_pose}
+        sweep_vertices(kind.model(skin.rows), state, kind.source, part, "Removing bones", **options)
+    sweeps = range(1, 1 + _LAST_SWEEPS)
+    return replace(skin, state=state).improved(sweeps, optimize_rest_pose, span(progress, 0.2, 1.0))
+
+
+def _without_doubtful(
+    matrix: AnimationMatrix,
+    surface: BodySurface,
+    skin: Skin,
+    noise: np.ndarray,
+    optimize_rest_pose: bool,
+    progress: Progress,
+) -> Skin:
+    """Without bones of few vertices, or in pieces, that are not needed the more."""
+    kept = np.zeros(skin.bone_count, bool)
+    while gone := _unneeded(matrix, surface, BoneModel(skin.rows), skin.state, noise, kept):
+        skin, missed = _solved_without(matrix, skin, gone, optimize_rest_pose, progress)
+        if missed is None:
+            kept = np.delete(kept, list(gone))
+        else:
+            kept[missed] = True
+    return skin
 
 
 def _unneeded(
-    matrix: AnimationMatrix, surface: BodySurface, model: BoneModel, state: VertexState, noise: np.ndarray
+    matrix: AnimationMatrix,
+    surface: BodySurface,
+    model: BoneModel,
+    state: VertexState,
+    noise: np.ndarray,
+    kept: np.ndarray,
 ) -> dict[int, Removal]:
-    """The removals to make now of doubtful bones: of few vertices, or in pieces. These must be needed the more."""
+    """The removals to make now of doubtful bones, except for the ``kept`` (P,)."""
     strongest, count = strongest_bones(state.bones, state.weights), model.bone_count
     edges = surface.contacts(strongest[:, None], np.ones((len(strongest), 1)), count)[1]
     cohesion = edges.diagonal() / np.maximum(edges.sum(axis=1), np.finfo(float).tiny)
@@ -145,7 +208,7 @@ def _unneeded(
         least = np.maximum(worth[bones], _LEAST_WORTH)
         return [replace(each, need=share * each.need) for share, each in zip(least, found, strict=True)]
 
-    return _least_needed(measure, np.where(worth < _DOUBTFUL, 0.0, np.inf))
+    return _least_needed(measure, np.where((worth < _DOUBTFUL) & ~kept, 0.0, np.inf))
 
 
 def _least_slips(sample: AnimationMatrix, model: BoneModel, state: VertexState, near: np.ndarray) -> np.ndarray:
