@@ -65,24 +65,30 @@ _MORE_SWEEPS = 8
 # A bone is needed, too, if the squared error rises without it as no smooth motion makes it rise: faster than by this
 # power of the number of bones. A part that hardly moves, of a body whose motion is explained but for it, keeps its bone
 # by that. Errors of less than the second number (root mean square, in solver units) count as none.
-_POWER, _UNSEEN = 10.0, 2e-4
+_POWER, _UNSEEN = 10.0, 1e-4
 # Of all edges at the vertices that follow a bone most, the share between two of them: a bone that has less is worth
 # less in proportion. Six numbers a frame move a rigid bone, as many as two vertices have: a bone that moves few comes
 # close by itself, and what it is worth is the share that does not. Both make a bone of less than the third share
 # doubtful, so that it is measured again.
 _COHESIVE, _FITTED, _DOUBTFUL = 0.3, 2, 0.9
+# The least share that counts where the error rises without the bone.
+_NO_PART = 0.05
 # The number of nearest regions whose bones may replace a bone, besides the bones that it blends with.
 _NEAR_REGIONS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Removal:
-    """A bone's vertices (n,), their bones and weights (n, ≤ K) without it, and how much it is needed: below 1 not."""
+    """A bone's vertices (n,), their bones and weights (n, ≤ K) without it, and how much it is needed: below 1 not.
+
+    worth: at most 1, less for a bone that must be needed the more.
+    """
 
     vertices: np.ndarray
     bones: np.ndarray
     weights: np.ndarray
     need: float
+    worth: float = 1.0
 
 
 def prune_bones(
@@ -104,7 +110,7 @@ def prune_bones(
     sample = matrix.of_vertices(vertices)
     few = state.of(vertices)
     noise = _squared_errors(sample, BoneModel(rows), sample.rows(slice(None)), few)
-    skin = Skin(StiffBones(sample, reduction.of_vertices(vertices), scaled=False), rows, few)
+    skin = _stiff(sample, reduction.of_vertices(vertices), rows, few)
     slips = _least_slips(sample, BoneModel(rows), few, neighborhoods(few, skin.bone_count))
     # How much each bone was needed when it was last measured, 0 where that is to be done.
     needs = np.zeros(skin.bone_count)
@@ -126,13 +132,20 @@ def prune_bones(
         slips, needs = np.delete(slips, list(gone)), np.delete(needs, list(gone))
     # As few numbers as possible, as these are all vertices.
     noise = mean_frame_errors(matrix, BoneModel(rows), state)
-    whole = Skin(StiffBones(matrix, reduction, scaled=False), rows, state)
+    whole = _stiff(matrix, reduction, rows, state)
     if skin.bone_count < whole.bone_count:
         whole = _with_all_vertices(matrix, replace(whole, rows=skin.rows), optimize_rest_pose, span(progress, 0.7, 0.9))
     if len(triangles):
         surface = BodySurface(matrix.rest_pose(), triangles)
         whole = _without_doubtful(matrix, surface, whole, noise, optimize_rest_pose, span(progress, 0.9, 1.0))
     return whole.rows, whole.state, [*whole.errors]
+
+
+def _stiff(matrix: AnimationMatrix, reduction: Reduction, rows: np.ndarray, state: VertexState) -> Skin:
+    """Rigid bones, in the unreduced animation where they leave little more than the reduction loses."""
+    kind = StiffBones(matrix, reduction, scaled=False)
+    squared_error = Skin(kind.final, rows, state).squared_error() + matrix.squared_norm
+    return Skin(kind.for_error(squared_error), rows, state)
 
 
 def _solved_without(
@@ -142,13 +155,14 @@ def _solved_without(
     It is missed if the error rises too fast."""
     before = mean_frame_errors(matrix, BoneModel(skin.rows), skin.state)[:, 0]
     count = skin.bone_count
-    most = (before.mean() + _UNSEEN**2) * (count / (count - len(gone))) ** _POWER
+    worth = min(removal.worth for removal in gone.values())
+    most = before.mean() * (count / (count - len(gone))) ** (_POWER / worth) + len(gone) * (_UNSEEN / worth) ** 2
     rows, state = without_bones(skin.rows, skin.state, gone)
     left = replace(skin, rows=rows, state=state)
     for sweeps in (_SWEEPS, _MORE_SWEEPS):
         left = left.improved(range(1, 1 + sweeps), optimize_rest_pose, progress)
         after = mean_frame_errors(matrix, BoneModel(left.rows), left.state)[:, 0]
-        if after.mean() + _UNSEEN**2 <= most:
+        if after.mean() <= most:
             return left, None
     added = {bone: np.sum((after - before)[removal.vertices]) for bone, removal in gone.items()}
     return skin, max(added, key=added.__getitem__)
@@ -205,8 +219,8 @@ def _unneeded(
 
     def measure(bones: list[int]) -> list[Removal]:
         found = measured_removals(matrix, model, state, noise, near, np.zeros(count), bones)
-        least = np.maximum(worth[bones], _LEAST_WORTH)
-        return [replace(each, need=share * each.need) for share, each in zip(least, found, strict=True)]
+        shares = zip(np.maximum(worth[bones], _LEAST_WORTH), np.maximum(worth[bones], _NO_PART), found, strict=True)
+        return [replace(each, need=share * each.need, worth=own) for share, own, each in shares]
 
     return _least_needed(measure, np.where((worth < _DOUBTFUL) & ~kept, 0.0, np.inf))
 

@@ -223,7 +223,8 @@ def _solve(
             part = span(progress, solved, early)
             given = few.matrix, few.reduction, found.rows, found.state, few.triangles
             rows, state, more = prune_bones(*given, optimize, part)
-            found = Skin(found.kind, rows, state, (*found.errors, *more))
+            errors = (*found.errors, *more)
+            found = Skin(found.kind.for_error(errors[-1] + few.squared_norm), rows, state, errors)
     if sample is not None:
         found = sample.spread(found, prepared)
     if settings.prune:

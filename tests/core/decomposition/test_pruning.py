@@ -67,7 +67,7 @@ def test_a_small_part_keeps_its_bone():
 @pytest.mark.parametrize("sample", [0, 800])
 def test_a_part_that_turns_little_stays_if_the_other_side_has_it(sample):
     """The bar is symmetric about its middle, x = 3; one end turns less than what a bone is worth alone."""
-    animation = bar((1.2, 4.8), turn=np.array([[0.006], [0.5]]))
+    animation = bar((1.2, 4.8), turn=np.array([[0.006], [0.5]]), noise=0.0005)
     effort = Effort(sweeps=6, held=2, sample=sample, sample_sweeps=15) if sample else None
     settings = Settings(bone_count=10, bone_kind="RIGID", prune=True, effort=effort)
     mirrored, alone = decompose(animation, settings), decompose(along_y(animation), settings)
@@ -100,7 +100,7 @@ def test_a_part_that_turns_little_keeps_its_bone_where_all_else_is_explained(noi
 
 
 def test_parts_whose_motion_nobody_sees_get_no_bones():
-    animation = along_y(bar((1.0, 2.0, 3.0, 4.0, 5.0), np.array([[0.5], [0.005], [0.5], [0.005], [0.5]])))
+    animation = along_y(bar((1.0, 2.0, 3.0, 4.0, 5.0), np.array([[0.5], [0.001], [0.5], [0.001], [0.5]])))
     assert decompose(animation, Settings(bone_count=12, bone_kind="RIGID", prune=True)).bone_count == 4
 
 
