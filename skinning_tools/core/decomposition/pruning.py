@@ -66,11 +66,13 @@ _MORE_SWEEPS = 8
 # power of the number of bones. A part that hardly moves, of a body whose motion is explained but for it, keeps its bone
 # by that. Errors of less than the second number (root mean square, in solver units) count as none.
 _POWER, _UNSEEN = 10.0, 1e-4
-# Of all edges at the vertices that follow a bone most, the share between two of them: a bone that has less is worth
-# less in proportion. Six numbers a frame move a rigid bone, as many as two vertices have: a bone that moves few comes
-# close by itself, and what it is worth is the share that does not. Both make a bone of less than the third share
-# doubtful, so that it is measured again.
-_COHESIVE, _FITTED, _DOUBTFUL = 0.3, 2, 0.9
+# A bone in pieces: of all edges at the vertices that follow it most, less than this share are between two of them.
+_COHESIVE = 0.3
+# Six numbers a frame move a rigid bone, as many as this number of vertices have: it comes close to these by itself, and
+# what it is worth is the share that does not.
+_FITTED = 2
+# A bone whose worth, the product of the shares, is less than this is doubtful: it is measured again in the end.
+_DOUBTFUL = 0.9
 # The least share that counts where the error rises without the bone.
 _NO_PART = 0.05
 # The number of nearest regions whose bones may replace a bone, besides the bones that it blends with.
@@ -361,8 +363,8 @@ def mean_frame_errors(matrix: AnimationMatrix, model: BoneModel, state: VertexSt
 def _least_needed(measure: Callable[[list[int]], list[Removal]], needs: np.ndarray) -> dict[int, Removal]:
     """The removals to make now, by bone: of bones that are not needed, none of which takes over from another.
 
-    needs (P,): as last measured, or 0. With fewer bones around it, a bone is mostly needed the more: it is measured
-    again, in place, when no other was needed less.
+    needs (P,): as last measured, or 0; changed in place. Removing neighbors usually makes a bone more needed, so that
+    an old value is only a lower bound: the bone is measured again when it comes first in the queue.
     """
     chosen: dict[int, Removal] = {}
     unknown = np.flatnonzero(needs == 0).tolist()

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial import cKDTree
 
+from ..binding.influence_rows import padded_influences
 from ..deform.influences import weight_matrix
 from ..progress import Progress, span
 from ..solve_effort import SWEEPS_OF_MOVE
@@ -95,15 +96,9 @@ def _removals(
         if len(vertices):
             mine, errors = refitted(model, heirs, data[vertices], mine)
             costs[bone] = importance[vertices] @ (errors - left[vertices])
-        replacements[bone] = vertices, _wide(mine, state.bones.shape[1])
+        bones, weights = padded_influences(mine.bones, mine.weights, state.bones.shape[1])
+        replacements[bone] = vertices, replace(mine, bones=bones, weights=weights)
     return costs, replacements
-
-
-def _wide(state: VertexState, influences: int) -> VertexState:
-    """With so many influences, the new ones unused."""
-    missing = influences - state.bones.shape[1]
-    bones = np.concatenate([state.bones, np.repeat(state.bones[:, :1], missing, axis=1)], axis=1)
-    return replace(state, bones=bones, weights=np.pad(state.weights, ((0, 0), (0, missing))))
 
 
 def _worst_patches(state: VertexState, left: np.ndarray, bone_count: int, count: int, skipped: int) -> list[np.ndarray]:
