@@ -201,7 +201,7 @@ def test_a_side_that_stands_still_gets_mirrored_bones(rotation_only):
     before, played = sizes(), scenes.played(jointed, FRAMES)
     assert before[0] == pytest.approx(before[1], rel=1e-3)
     assert jointed["skinning_report"]["notes"] == [
-        "1 bone of a side that stands still, mirrored from the other side: DEF-limb_1.R"
+        "1 bone moving exactly as the parent does, such as of a side that stands still: DEF-limb_1.R"
     ]
     np.testing.assert_allclose(played, scenes.played(source, FRAMES), atol=1e-3)
     select(jointed)

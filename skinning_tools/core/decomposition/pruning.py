@@ -64,7 +64,8 @@ _WEIGHT_SWEEPS = 2
 _MORE_SWEEPS = 8
 # A bone is needed, too, if the squared error rises without it as no smooth motion makes it rise: faster than by this
 # power of the number of bones. A part that hardly moves, of a body whose motion is explained but for it, keeps its bone
-# by that. Errors of less than the second number (root mean square, in solver units) count as none.
+# by that. What a bone adds counts as none below the second number (root mean square, in solver units), or the more the
+# less the bone is worth.
 _POWER, _UNSEEN = 10.0, 1e-4
 # A bone in pieces: of all edges at the vertices that follow it most, less than this share are between two of them.
 _COHESIVE = 0.3
@@ -73,8 +74,8 @@ _COHESIVE = 0.3
 _FITTED = 2
 # A bone whose worth, the product of the shares, is less than this is doubtful: it is measured again in the end.
 _DOUBTFUL = 0.9
-# The least share that counts where the error rises without the bone.
-_NO_PART = 0.05
+# The least worth that counts where the error rises without the bone.
+_NO_PART = 0.1
 # The number of nearest regions whose bones may replace a bone, besides the bones that it blends with.
 _NEAR_REGIONS = 6
 
@@ -157,8 +158,8 @@ def _solved_without(
     It is missed if the error rises too fast."""
     before = mean_frame_errors(matrix, BoneModel(skin.rows), skin.state)[:, 0]
     count = skin.bone_count
-    worth = min(removal.worth for removal in gone.values())
-    most = before.mean() * (count / (count - len(gone))) ** (_POWER / worth) + len(gone) * (_UNSEEN / worth) ** 2
+    unseen = sum((_UNSEEN / removal.worth) ** 2 for removal in gone.values())
+    most = before.mean() * (count / (count - len(gone))) ** _POWER + unseen
     rows, state = without_bones(skin.rows, skin.state, gone)
     left = replace(skin, rows=rows, state=state)
     for sweeps in (_SWEEPS, _MORE_SWEEPS):
@@ -166,8 +167,7 @@ def _solved_without(
         after = mean_frame_errors(matrix, BoneModel(left.rows), left.state)[:, 0]
         if after.mean() <= most:
             return left, None
-    added = {bone: np.sum((after - before)[removal.vertices]) for bone, removal in gone.items()}
-    return skin, max(added, key=added.__getitem__)
+    return skin, max(gone, key=lambda bone: np.sum((after - before)[gone[bone].vertices]))
 
 
 def _with_all_vertices(matrix: AnimationMatrix, skin: Skin, optimize_rest_pose: bool, progress: Progress) -> Skin:
@@ -221,8 +221,8 @@ def _unneeded(
 
     def measure(bones: list[int]) -> list[Removal]:
         found = measured_removals(matrix, model, state, noise, near, np.zeros(count), bones)
-        shares = zip(np.maximum(worth[bones], _LEAST_WORTH), np.maximum(worth[bones], _NO_PART), found, strict=True)
-        return [replace(each, need=share * each.need, worth=own) for share, own, each in shares]
+        pairs = zip(worth[bones], found, strict=True)
+        return [replace(each, need=max(w, _LEAST_WORTH) * each.need, worth=max(w, _NO_PART)) for w, each in pairs]
 
     return _least_needed(measure, np.where((worth < _DOUBTFUL) & ~kept, 0.0, np.inf))
 

@@ -23,6 +23,8 @@ _LEAST, _FEWEST = 0.2, 6
 _GAP = 1.0
 # Instead of an infinite way, in such sizes.
 _FAR = 1e6
+# The least size of a part, as a share of the body's: its vertices may all be at one place.
+_POINT = 1e-6
 
 
 def with_separate_parts(found: Decomposition, triangles: np.ndarray, most: int) -> Decomposition:
@@ -59,7 +61,7 @@ def _parts(
     if len(members) < 2:
         return members
     sizes = np.array([diagonal(rest[part]) for part in members])
-    gaps = surface.ways(members) / np.maximum(np.minimum(sizes, sizes[:, None]), np.finfo(float).tiny)
+    gaps = surface.ways(members) / np.maximum(np.minimum(sizes, sizes[:, None]), _POINT * diagonal(rest))
     np.fill_diagonal(gaps, 0.0)
     # What no way leads to is separate, too.
     gaps = np.minimum(0.5 * (gaps + gaps.T), _FAR)

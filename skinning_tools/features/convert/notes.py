@@ -61,7 +61,7 @@ def notes_on_solve(
         )
     if mirrored := rig.bones.mirrored:
         notes.append(
-            f"{counted(len(mirrored), 'bone')} of a side that stands still, mirrored from the other side: "
+            f"{counted(len(mirrored), 'bone')} moving exactly as the parent does, such as of a side that stands still: "
             f"{listed(mirrored)}"
         )
     if stray:

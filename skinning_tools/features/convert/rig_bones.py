@@ -34,7 +34,7 @@ class RigBones:
     deform: the deforming bones. mechanism: their parents, if each bone is a chain of two that can shear. controls: with
     a joint hierarchy, the bones that animators pose, parents of mechanism or deform; for rigid bones, deform itself.
     hierarchy: of the controls, or None; still: those that hardly turn against their parents, so that the motion does
-    not tell the joint; mirrored: those of a side that stands still, whose joints are those of the other side.
+    not tell the joint; mirrored: those that move exactly as their parents do, such as of a side that stands still.
     """
 
     deform: tuple[str, ...]
