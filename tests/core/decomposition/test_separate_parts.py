@@ -53,6 +53,19 @@ def test_patches_that_are_small_or_near_each_other_stay_together(standing, leads
     assert with_separate_parts(skin, triangles, 10) is skin
 
 
+def test_points_are_parts_without_a_size(standing):
+    found, triangles = standing
+    loose = np.repeat([[0.0, 0.0, 5.0], [6.0, 0.0, 5.0]], 6, axis=0)
+    own = np.full((12, 1), 2, np.int32), np.ones((12, 1))
+    rest = np.concatenate([found.rest, loose])
+    skin = [np.concatenate(pair) for pair in zip((found.bones[:, :1], np.ones((len(found.rest), 1))), own, strict=True)]
+    motion, axes = found.transforms[:, [0, 1, 0]], found.bone_axes[[0, 1, 0]]
+    given = replace(found, rest=rest, bones=skin[0], weights=skin[1], transforms=motion, bone_axes=axes)
+    with np.errstate(all="raise"):
+        parted = with_separate_parts(given, triangles, 10)
+    assert len(np.unique(parted.bones[-12:])) == 2
+
+
 def test_without_a_surface_nothing_is_separate(standing):
     found, _ = standing
     assert with_separate_parts(found, np.zeros((0, 3), int), 10) is found
