@@ -16,8 +16,8 @@ from .chosen_clips import Chosen
 from .clips import Added, Player
 from .parts import Parts
 
-# Growth of an E_RMS that nobody sees: this share of it, or so much, a twentieth of a pixel where the body has 1000.
-_UNSEEN_SHARE, _UNSEEN = 5e-3, 0.05
+# Growth of an E_RMS that nobody sees: this share of it, or so much, a sixtieth of a pixel where the body has 1000.
+_UNSEEN_SHARE, _UNSEEN = 5e-3, 0.02
 
 
 def is_farther(before: float, after: float) -> bool:
