@@ -60,8 +60,9 @@ _AT_ONCE = 1 / 6
 _SWEEPS, _LAST_SWEEPS = 2, 6
 # The sweeps before these in which the vertices find their weights, while the bones stay as the sample has left them.
 _WEIGHT_SWEEPS = 2
-# The sweeps after a removal by which the error seems to have risen too fast.
-_MORE_SWEEPS = 8
+# The sweeps after a removal by which the error seems to have risen too fast, as long as these lower the squared error
+# to less than this share each time: halves of one part come together slowly.
+_MORE_SWEEPS, _FALLING = (8, 8, 8, 8), 0.75
 # A bone is needed, too, if the squared error rises without it as no smooth motion makes it rise: faster than by this
 # power of the number of bones. A part that hardly moves, of a body whose motion is explained but for it, keeps its bone
 # by that. What a bone adds counts as none below the second number (root mean square, in solver units), or the more the
@@ -147,7 +148,7 @@ def prune_bones(
 def _stiff(matrix: AnimationMatrix, reduction: Reduction, rows: np.ndarray, state: VertexState) -> Skin:
     """Rigid bones, in the unreduced animation where they leave little more than the reduction loses."""
     kind = StiffBones(matrix, reduction, scaled=False)
-    squared_error = Skin(kind.final, rows, state).squared_error() + matrix.squared_norm
+    squared_error = Skin(kind.final, rows, state).squared_error() + matrix.counted_norm(state.importance)
     return Skin(kind.for_error(squared_error), rows, state)
 
 
@@ -162,11 +163,15 @@ def _solved_without(
     most = before.mean() * (count / (count - len(gone))) ** _POWER + unseen
     rows, state = without_bones(skin.rows, skin.state, gone)
     left = replace(skin, rows=rows, state=state)
-    for sweeps in (_SWEEPS, _MORE_SWEEPS):
+    last = np.inf
+    for sweeps in (_SWEEPS, *_MORE_SWEEPS):
         left = left.improved(range(1, 1 + sweeps), optimize_rest_pose, progress)
         after = mean_frame_errors(matrix, BoneModel(left.rows), left.state)[:, 0]
         if after.mean() <= most:
             return left, None
+        if after.mean() > _FALLING * last:
+            break
+        last = after.mean()
     return skin, max(gone, key=lambda bone: np.sum((after - before)[gone[bone].vertices]))
 
 
