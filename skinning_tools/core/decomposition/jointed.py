@@ -26,8 +26,8 @@ from .idle_influences import without_idle_influences
 from .joint_slips import held_parents, joint_slips
 from .moving_joints import MovingJoints, places_of
 from .near_weights import PoseLimits, squared_error, unseen_error, vertex_errors
-from .pruning import refitted
 from .reduction import AnimationMatrix, Reduction, reduce_animation
+from .removals import refitted
 from .skeleton_solve import WORTH_IT, begun, finished
 from .smooth_solution import smooth_solution
 from .sweeps import collect_equations, sweep_vertices, vertex_blocks

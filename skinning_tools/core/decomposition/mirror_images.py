@@ -12,8 +12,8 @@ from ..skeleton_symmetry import lone_bones, mirrored_vertices, paired_bones
 from ..strongest import strongest_bones
 from .bone_model import BoneModel
 from .prepared import Prepared
-from .pruning import Removal, mean_frame_errors, measured_removals, without_bones
 from .reduction import AnimationMatrix
+from .removals import Removal, mean_frame_errors, measured_removals, without_bones
 from .skin import Skin
 
 # Sweeps in which the new bones and those around them come together.

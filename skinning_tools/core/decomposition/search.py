@@ -17,7 +17,7 @@ from ..progress import Progress, span
 from ..solve_effort import SWEEPS_OF_MOVE
 from .bone_model import BoneModel
 from .prepared import Prepared
-from .pruning import refitted
+from .removals import refitted
 from .rest_pose import blended_system, squared_errors
 from .skin import Skin, begin
 from .types import Settings
