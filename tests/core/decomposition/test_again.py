@@ -98,13 +98,19 @@ def test_weights_hold_when_the_skeleton_is_posed(locked):
     np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
 
 
-def test_each_step_of_joints_can_be_cancelled():
+def bending_bar():
+    """Rest pose, triangles, bones, weights, heads, motion and frames of a bar that bends in its middle."""
     rest, triangles = skinned_shapes.cuboid()
     bones, weights = skinned_shapes.chain_weights(rest[:, 0], [3.0], reach=0.4)
     heads, motion = np.array([[0.0, 0, 0], [3.0, 0, 0]]), np.tile(np.eye(3, 4), (6, 2, 1, 1))
     for frame, angle in enumerate(np.linspace(0, 0.6, 6)):
         motion[frame, 1] = skinned_shapes.about(Rotation.from_rotvec([0, 0, angle]).as_matrix(), heads[1])
     frames = np.array([skin_frame(rest, bones, weights, each) for each in motion])
+    return rest, triangles, bones, weights, heads, motion, frames
+
+
+def test_each_step_of_joints_can_be_cancelled():
+    rest, triangles, bones, weights, heads, motion, frames = bending_bar()
     stored = Given(bones, weights, np.zeros(2, bool), np.zeros(len(rest), bool))
     skeleton = replace(edited(heads, motion, np.array([-1, 0])), movable=np.array([False, True]))
     given, stages = (Animation(frames.astype(np.float32), triangles), rest, NO_EDGES, stored, skeleton, 2), []
@@ -120,12 +126,7 @@ def test_each_step_of_joints_can_be_cancelled():
 
 def test_what_counts_more_is_closer():
     """Rigid bones cannot follow a bar of which one half grows."""
-    rest, triangles = skinned_shapes.cuboid()
-    bones, weights = skinned_shapes.chain_weights(rest[:, 0], [3.0], reach=0.4)
-    heads, motion = np.array([[0.0, 0, 0], [3.0, 0, 0]]), np.tile(np.eye(3, 4), (6, 2, 1, 1))
-    for frame, angle in enumerate(np.linspace(0, 0.6, 6)):
-        motion[frame, 1] = skinned_shapes.about(Rotation.from_rotvec([0, 0, angle]).as_matrix(), heads[1])
-    frames = np.array([skin_frame(rest, bones, weights, each) for each in motion])
+    rest, triangles, bones, weights, heads, motion, frames = bending_bar()
     frames += 0.2 * np.arange(6)[:, None, None] * rest * (rest[:, 1:2] > rest[:, 1].mean())
     counted = rest[:, 1] > rest[:, 1].mean()
     stored = Given(bones, weights, np.zeros(2, bool), np.zeros(len(rest), bool))
