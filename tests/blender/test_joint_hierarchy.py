@@ -121,6 +121,14 @@ def test_rotation_only_that_costs_much_is_noted(arm):
         assert sum("Rotation Only costs much" in note for note in report.get("notes", [])) == noted
 
 
+def test_bones_that_no_joint_explains_are_noted(arm):
+    """Of cloth, bones are patches that slide."""
+    for source, bone_count, noted in ((arm, 3, 0), (moving_meshes.waving_grid(), 20, 1)):
+        jointed, _ = convert(source, bone_kind="RIGID", bone_count=bone_count, joint_hierarchy=True)
+        notes = jointed["skinning_report"].get("notes", [])
+        assert sum("coming apart from the parent" in note for note in notes) == noted
+
+
 def test_on_the_command_line(arm, tmp_path, capsys):
     start, output = tmp_path / "arm.blend", tmp_path / "out.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(start))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...blender.wording import counted, listed
+from ...core.geometry import diagonal
 from ...core.run_time import Work
 from .rig_writer import Rig
 from .settings import ConvertSettings
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 # Rotation Only is worth a note from this multiple of the error of free bones on, if the error can be seen: from about
 # half a pixel where the body is 1000 pixels large, typically, and several where it is largest.
 _COSTLY, _VISIBLE = 2.0, 0.5
+# Of the rest pose's diagonal: a joint that slips by more is none. On clean rigs, joints slip by half of it at most, on
+# captured clothes by twice as much.
+_LOOSE = 0.02
 # Percent of the size, which is the diameter of the ball, for an E_RMS of 1.
 _PERCENT = 0.1 * np.sqrt(3.0) / 2.0
 
@@ -41,6 +45,7 @@ def notes_on_solve(
     """Notes on what the solve came to. free_e_rms: E_RMS of bones without joints, if known; triangles (T, 3)."""
     notes, still, stray, error = [], rig.bones.still, _stray(decomposition, rig, triangles), decomposition.e_rms
     lopsided, unmatched = _sided(rig)
+    loose = [] if settings.rotation_only else _loose(decomposition, rig)
     if settings.rotation_only and free_e_rms is not None and error > max(_COSTLY * free_e_rms, _VISIBLE):
         notes.append(
             f"Rotation Only costs much here: vertices typically miss by {error * _PERCENT:.2g} % of the size, "
@@ -63,6 +68,11 @@ def notes_on_solve(
         notes.append(
             f"{counted(len(mirrored), 'bone')} moving exactly as the parent does, such as of a side that stands still: "
             f"{listed(mirrored)}"
+        )
+    if loose:
+        notes.append(
+            f"{counted(len(loose), 'bone')} coming apart from the parent by more than {100 * _LOOSE:.0f} % of the "
+            f"size: {listed(loose)}. Check what such bones hang from in Edit Mode, and Solve Again"
         )
     if stray:
         notes.append(
@@ -89,6 +99,14 @@ def _sided(rig: Rig) -> tuple[list[str], list[str]]:
     if hierarchy is None:
         return [], []
     return _named(rig, np.flatnonzero(hierarchy.lopsided)), _named(rig, np.flatnonzero(hierarchy.unmatched))
+
+
+def _loose(decomposition: "Decomposition", rig: Rig) -> list[str]:
+    """The bones that no joint explains."""
+    if rig.bones.hierarchy is None:
+        return []
+    slips, size = rig.bones.hierarchy.slips, diagonal(decomposition.rest)
+    return _named(rig, np.flatnonzero(slips > _LOOSE * size))
 
 
 def _stray(decomposition: "Decomposition", rig: Rig, triangles: np.ndarray) -> list[str]:
