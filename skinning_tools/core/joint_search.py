@@ -12,7 +12,7 @@ from .geometry import diagonal
 from .joint_hierarchy import JointHierarchy, rigid_motion
 from .joints_in_body import into_body, with_image
 from .pair_motion import pair_motion
-from .skeleton_symmetry import mirror_plane, mirrored_bones, symmetric_joints
+from .skeleton_symmetry import mirror_symmetry, mirrored_bones, symmetric_joints
 from .strongest import strongest_bones
 
 # Radians (root mean square) of relative rotation below which the place where two bones meet decides the joint: hinges
@@ -78,9 +78,10 @@ def find_joint_hierarchy(
     if triangles is not None and len(triangles):
         surface = BodySurface(regions.points, triangles)
         links.weigh_body(regions, surface)
-    partners = mirrored_bones(regions.points, bones, weights, bone_count, triangles)
-    plane = mirror_plane(regions.points)
-    if partners is not None:
+    plane, pairs = mirror_symmetry(regions.points)
+    partners = None
+    if pairs is not None:
+        partners = mirrored_bones(regions.points, pairs, bones, weights, bone_count, triangles)
         links.mirror(partners, plane)
     middle = np.zeros(bone_count, bool) if partners is None else partners == np.arange(bone_count)
     # Seen from the side of a symmetric body: arms that reach out do not draw its center from hip to chest.

@@ -11,6 +11,8 @@ from .strongest import strongest_bones
 
 # Of the body's diagonal: the farthest that a vertex may be from the mirror image of its partner.
 _TOLERANCE = 0.01
+# Vertices that vote for a plane, each with so many that are nearest to it as seen from the side.
+_SAMPLE, _BESIDE = 2000, 8
 # The share of vertices with a partner from which a body counts as symmetric.
 _SYMMETRIC = 0.8
 # The least cosine between the weights of a bone and the mirror image of those of its partner.
@@ -29,21 +31,42 @@ _MIDDLE = 0.5
 _FARTHEST = 0.15
 
 
-def mirror_plane(rest: np.ndarray) -> float:
-    """The x in the middle of vertices (N, 3)."""
-    return float(0.5 * (rest[:, 0].min() + rest[:, 0].max()))
+def mirror_symmetry(rest: np.ndarray) -> tuple[float, np.ndarray | None]:
+    """The x of the plane in which vertices (N, 3) mirror each other, and (N,) the vertex nearest to the mirror image of
+    each, −1 where none is near; None on a body without symmetry. A vertex may be nearest to several.
+
+    The plane is in the middle of the body, or, of one that holds a sword, where most vertices have an image.
+    """
+    tolerance = _TOLERANCE * diagonal(rest)
+    plane = float(0.5 * (rest[:, 0].min() + rest[:, 0].max()))
+    gaps, pairs = cKDTree(rest).query(mirrored(rest, plane))
+    if (gaps > tolerance).any():
+        other = _plane_of_most(rest, tolerance)
+        others, images = cKDTree(rest).query(mirrored(rest, other))
+        # How far off vertices without an image are says nothing.
+        if np.minimum(others, tolerance).sum() < np.minimum(gaps, tolerance).sum():
+            plane, gaps, pairs = other, others, images
+    near = gaps <= tolerance
+    return plane, np.where(near, pairs, -1) if np.count_nonzero(near) >= _SYMMETRIC * len(rest) else None
 
 
-def mirrored_vertices(rest: np.ndarray) -> np.ndarray | None:
-    """(N,) the vertex nearest to the mirror image in x of each of ``rest`` (N, 3), −1 where none is near; None on a
-    body without symmetry. It may be nearest to several."""
-    gaps, pairs = cKDTree(rest).query(mirrored(rest, mirror_plane(rest)))
-    near = gaps <= _TOLERANCE * diagonal(rest)
-    return np.where(near, pairs, -1) if np.count_nonzero(near) >= _SYMMETRIC * len(rest) else None
+def _plane_of_most(rest: np.ndarray, tolerance: float) -> float:
+    """The x in the middle between most vertices (N, 3) that are side by side."""
+    sample = np.arange(0, len(rest), max(1, len(rest) // _SAMPLE))
+    distances, beside = cKDTree(rest[:, 1:]).query(rest[sample, 1:], min(_BESIDE, len(rest)))
+    distances, beside = distances.reshape(len(sample), -1), beside.reshape(len(sample), -1)
+    found = (distances <= tolerance) & (beside != sample[:, None])
+    if not found.any():
+        return float(rest[:, 0].mean())
+    middles = np.sort(0.5 * (rest[sample, :1] + rest[beside, 0])[found])
+    # The window of one tolerance that holds most of them.
+    counts = np.searchsorted(middles, middles + tolerance, "right") - np.arange(len(middles))
+    first = int(counts.argmax())
+    return float(np.median(middles[first : first + counts[first]]))
 
 
 def nearest_images(rest: np.ndarray, pairs: np.ndarray, plane: float) -> np.ndarray:
-    """``pairs`` (N,) of ``mirrored_vertices``, with the vertex nearest to the mirror image in x = ``plane`` where a
+    """``pairs`` (N,) of ``mirror_symmetry``, with the vertex nearest to the mirror image in x = ``plane`` where a
     vertex of ``rest`` (N, 3) has no partner."""
     alone, pairs = np.flatnonzero(pairs < 0), pairs.copy()
     pairs[alone] = cKDTree(rest).query(mirrored(rest[alone], plane))[1]
@@ -51,18 +74,6 @@ def nearest_images(rest: np.ndarray, pairs: np.ndarray, plane: float) -> np.ndar
 
 
 def mirrored_bones(
-    rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int, triangles: np.ndarray | None = None
-) -> np.ndarray | None:
-    """(P,) the bone that mirrors each bone in x, itself in the middle, −1 without one; None on a body without symmetry.
-
-    rest (N, 3); bones, weights (N, K); triangles (T, 3): with them, vertices count by their areas, as those of fingers
-    are many.
-    """
-    pairs = mirrored_vertices(rest)
-    return None if pairs is None else paired_bones(rest, pairs, bones, weights, bone_count, triangles)
-
-
-def paired_bones(
     rest: np.ndarray,
     pairs: np.ndarray,
     bones: np.ndarray,
@@ -70,7 +81,11 @@ def paired_bones(
     bone_count: int,
     triangles: np.ndarray | None = None,
 ) -> np.ndarray:
-    """(P,) ``mirrored_bones`` for given ``pairs`` (N,) of ``mirrored_vertices``."""
+    """(P,) the bone that mirrors each bone in x, itself in the middle, −1 without one.
+
+    rest (N, 3); pairs (N,): of ``mirror_symmetry``; bones, weights (N, K); triangles (T, 3): with them, vertices count
+    by their areas, as those of fingers are many.
+    """
     paired = np.flatnonzero(pairs >= 0)
     areas = np.ones(len(rest)) if triangles is None else vertex_areas(rest, triangles)
     areas = areas if areas.any() else np.ones(len(rest))
@@ -97,7 +112,7 @@ def lone_bones(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bones (n,) of one side that have no partner, the largest first, and their carriers (n,), which lead their images.
 
-    pairs (N,): from ``mirrored_vertices``; partners (P,): from ``mirrored_bones``; bones, weights (N, K).
+    pairs (N,): from ``mirror_symmetry``; partners (P,): from ``mirrored_bones``; bones, weights (N, K).
     """
     images = _images(pairs, np.ones(len(pairs)), bones, weights, len(partners))
     sizes = images.sum(axis=1)

@@ -11,7 +11,7 @@ from skinning_tools.core.bone_placement import place_at_joints, place_bones
 from skinning_tools.core.chain_names import chain_names
 from skinning_tools.core.joint_hierarchy import JointHierarchy, hinge_axes, still_joints
 from skinning_tools.core.limb_pairs import with_limb_pairs
-from skinning_tools.core.skeleton_symmetry import mirrored_bones, symmetric_joints
+from skinning_tools.core.skeleton_symmetry import mirror_symmetry, mirrored_bones, symmetric_joints
 from tests.core import skinned_shapes
 
 # A trunk with a head, two arms of two bones each, and something on one side only.
@@ -40,8 +40,22 @@ def hierarchy(partners=PARTNERS):
     return JointHierarchy(PARENTS, JOINTS, np.zeros(len(PARENTS)), partners, 0.0)
 
 
+def partners_of(rest, *skin):
+    return mirrored_bones(rest, mirror_symmetry(rest)[1], *skin)
+
+
 def test_bones_find_their_partners():
-    np.testing.assert_array_equal(mirrored_bones(*body(), len(PARENTS)), PARTNERS)
+    np.testing.assert_array_equal(partners_of(*body(), len(PARENTS)), PARTNERS)
+
+
+@pytest.mark.parametrize("place", [0.0, 7.0])
+def test_what_one_hand_holds_moves_no_plane(place):
+    rest = body()[0] + [place, 0.0, 0.0]
+    sword = np.column_stack([np.linspace(place + 3.0, place + 9.0, 40), np.zeros((40, 2))])
+    plane, pairs = mirror_symmetry(np.concatenate([rest, sword]))
+    assert plane == pytest.approx(place, abs=1e-9)
+    np.testing.assert_array_equal(pairs[: len(rest)], mirror_symmetry(rest)[1])
+    assert (pairs[-20:] < 0).all()
 
 
 def test_a_trunk_with_limbs_of_one_side_is_in_the_middle():
@@ -59,15 +73,15 @@ def test_a_trunk_with_limbs_of_one_side_is_in_the_middle():
     rest = np.concatenate([rest, left, left * [-1, 1, 1]])
     bones = np.concatenate([bones, np.full(len(left), 2), np.zeros(len(left), int)])[:, None]
     weights = np.ones(bones.shape)
-    np.testing.assert_array_equal(mirrored_bones(rest, bones, weights, 3, triangles), [0, -1, -1])
+    np.testing.assert_array_equal(partners_of(rest, bones, weights, 3, triangles), [0, -1, -1])
     # By their number, vertices would tell otherwise.
-    assert mirrored_bones(rest, bones, weights, 3)[0] == 2
+    assert partners_of(rest, bones, weights, 3)[0] == 2
 
 
 def test_versions_of_two_sides_are_partners_though_they_differ():
     rest = skinned_shapes.cuboid(columns=24)[0] - [3.0, 0.0, 0.0]
     bones = np.select([rest[:, 0] < -1.0, rest[:, 0] > 1.9], [1, 2], 0)[:, None]
-    np.testing.assert_array_equal(mirrored_bones(rest, bones, np.ones(bones.shape), 3), [0, 2, 1])
+    np.testing.assert_array_equal(partners_of(rest, bones, np.ones(bones.shape), 3), [0, 2, 1])
 
 
 def test_partners_are_mutual_however_the_sides_are_triangulated():
@@ -82,15 +96,15 @@ def test_partners_are_mutual_however_the_sides_are_triangulated():
         centers = np.stack([random.uniform(-6, 6, 6), random.uniform(0, 7, 6), np.zeros(6)], axis=1)
         weights = np.exp(-2.0 * np.linalg.norm(rest[:, None] - centers, axis=2))
         weights /= weights.sum(axis=1, keepdims=True)
-        partners = mirrored_bones(rest, np.tile(np.arange(6), (len(rest), 1)), weights, 6, triangles)
+        partners = partners_of(rest, np.tile(np.arange(6), (len(rest), 1)), weights, 6, triangles)
         found = np.flatnonzero(partners >= 0)
         np.testing.assert_array_equal(partners[partners[found]], found)
 
 
 def test_a_body_without_symmetry_has_none():
-    rest, bones, weights = body()
+    rest = body()[0]
     rest = rest + 0.5 * np.random.default_rng(1).normal(size=rest.shape)
-    assert mirrored_bones(rest, bones, weights, len(PARENTS)) is None
+    assert mirror_symmetry(rest)[1] is None
 
 
 def test_joints_that_nearly_mirror_each_other_do_so_and_others_stay():
@@ -321,4 +335,4 @@ def test_bones_that_share_less_are_partners_if_none_is_left():
     rest = np.array([[side, 0, height] for side in (1.0, -1.0) for height in heights])
     cuts = np.where(rest[:, 0] > 0, 0.2, 0.6)
     bones = (2 * (rest[:, 0] < 0) + (rest[:, 2] < cuts)).astype(np.int32)[:, None]
-    np.testing.assert_array_equal(mirrored_bones(rest, bones, np.ones((20, 1)), 4), [2, 3, 0, 1])
+    np.testing.assert_array_equal(partners_of(rest, bones, np.ones((20, 1)), 4), [2, 3, 0, 1])

@@ -8,7 +8,7 @@ import numpy as np
 from ..binding.influence_rows import tidy_influences
 from ..deform.influences import weight_matrix
 from ..progress import Progress
-from ..skeleton_symmetry import lone_bones, mirrored_vertices, paired_bones
+from ..skeleton_symmetry import lone_bones, mirror_symmetry, mirrored_bones
 from ..strongest import strongest_bones
 from .bone_model import BoneModel
 from .prepared import Prepared
@@ -31,10 +31,10 @@ def with_mirror_images(skin: Skin, prepared: Prepared, most: int, optimize_rest_
     """
     state, count, matrix = skin.state, skin.bone_count, prepared.matrix
     rest = matrix.rest_pose()
-    pairs = mirrored_vertices(rest)
+    pairs = mirror_symmetry(rest)[1]
     if pairs is None:
         return skin
-    partners = paired_bones(rest, pairs, state.bones, state.weights, count, prepared.triangles)
+    partners = mirrored_bones(rest, pairs, state.bones, state.weights, count, prepared.triangles)
     lone, carriers = lone_bones(pairs, partners, state.bones, state.weights)
     # Where both lack an image, each would get the other's vertices.
     alone = ~np.isin(carriers, lone)

@@ -12,7 +12,7 @@ import numpy as np
 from ..bone_order import parents_first
 from ..geometry import mirrored
 from ..joint_hierarchy import JointHierarchy, still_joints
-from ..skeleton_symmetry import lone_bones, mirrored_vertices, nearest_images
+from ..skeleton_symmetry import lone_bones, mirror_symmetry, nearest_images
 from ..strongest import strongest_first
 from .types import Decomposition
 
@@ -26,7 +26,7 @@ def with_still_sides(
     Both as they are on a body without symmetry, or whose rest pose is not symmetric.
     """
     partners = hierarchy.partners
-    if partners is None or hierarchy.posed or (pairs := mirrored_vertices(found.rest)) is None:
+    if partners is None or hierarchy.posed or (pairs := mirror_symmetry(found.rest)[1]) is None:
         return found, hierarchy
     lone, leading = lone_bones(pairs, partners, found.bones, found.weights)
     carried = dict(zip(lone.tolist(), leading.tolist(), strict=True))

@@ -11,7 +11,7 @@ from skinning_tools.core.decomposition import Decomposition
 from skinning_tools.core.decomposition.still_sides import with_still_sides
 from skinning_tools.core.deform import skin_frame
 from skinning_tools.core.joint_hierarchy import JointHierarchy
-from skinning_tools.core.skeleton_symmetry import mirrored_bones, mirrored_vertices
+from skinning_tools.core.skeleton_symmetry import mirror_symmetry, mirrored_bones
 from skinning_tools.core.strongest import strongest_first
 from tests.core import skinned_shapes
 
@@ -35,7 +35,7 @@ def waving():
         rest, motion[..., :3, :], bones, weights, "RIGID", np.tile(np.eye(3), (3, 1, 1)), 0.0, 0.0, (0.0,), 3
     )
     joints = np.array([[0.0, 0, 0], *([x, 0, 0] for x in JOINTS)])
-    partners = mirrored_bones(rest, bones, weights, 3)
+    partners = mirrored_bones(rest, mirror_symmetry(rest)[1], bones, weights, 3)
     np.testing.assert_array_equal(partners, [0, -1, -1])
     return found, JointHierarchy(np.array([-1, 0, 1], np.int32), joints, np.zeros(3), partners, 0.0)
 
@@ -63,7 +63,7 @@ def test_weights_are_mirrored_and_what_is_seen_is_the_same(waving):
         np.testing.assert_allclose(
             skin_frame(whole.rest, whole.bones, whole.weights, whole.transforms[frame]), skin_frame(*given), atol=1e-12
         )
-    weights, images = skinned_shapes.dense(whole.bones, whole.weights, 5), mirrored_vertices(found.rest)
+    weights, images = skinned_shapes.dense(whole.bones, whole.weights, 5), mirror_symmetry(found.rest)[1]
     np.testing.assert_allclose(weights[:, skeleton.partners], weights[images], atol=1e-12)
 
 
