@@ -113,6 +113,18 @@ class BodySurface:
         ends = ends[at_place[ends[:, 0]] == at_place[ends[:, 1]]]
         return connected_components(_graph(self._places, ends), directed=False)[1][self._place]
 
+    def borders(self, groups: np.ndarray, labels: np.ndarray, label_count: int) -> sparse.csr_matrix:
+        """(G, label_count) how many edges lead from each of the ``groups`` (N,) to vertices of other groups with each
+        of the ``labels`` (N,). A place where several groups meet belongs to the last one."""
+        at_place = np.empty((2, len(self._places)), int)
+        at_place[:, self._place] = groups, labels
+        ends = np.concatenate([self._edges, self._bridges])
+        ends = np.concatenate([ends, ends[:, ::-1]])
+        here, there = at_place[0][ends].T
+        ends = ends[here != there]
+        pairs = at_place[0][ends[:, 0]], at_place[1][ends[:, 1]]
+        return sparse.csr_matrix((np.ones(len(ends)), pairs), shape=(int(groups.max()) + 1, label_count))
+
     def inside(self, places: np.ndarray) -> np.ndarray:
         """(n,) bool: which of ``places`` (n, 3) the surface surrounds, by more than half where it has holes.
 

@@ -85,14 +85,14 @@ def solve_jointed(
     lost = max(_REDUCTION * 1e-3 * free.e_rms, _LEAST_LOST)
     reduction = reduce_animation(matrix, lost, progress=span(progress, 0.0, 0.1))
     kind, skeleton = StiffBones(matrix, reduction, scaled=False), MovingJoints(heads, hierarchy.parents)
-    solve = _JointedSolve(kind, state, motion, skeleton, settings.optimize_rest_pose)
+    solve = _JointedSolve(kind, state, motion, skeleton, settings.optimize_rest_pose, animation.triangles)
     plane, partners = (hierarchy.plane - matrix.means[0][0]) / matrix.radius, hierarchy.partners
     rounds, sample = -(-2 * settings.iterations // 5), solve.on_sample(matrix, reduction)
     sample.improve(rounds // 2, span(progress, 0.1, 0.26), steps=_FIRST_STEPS, limited=False)
     skeleton.mirror(partners, plane)
     sample.improve(rounds - rounds // 2, span(progress, 0.26, 0.42))
     sample.move()
-    sample.draw_into_body(solve.surface(animation.triangles))
+    sample.draw_into_body(solve.surface())
     solve.motion = sample.motion
     solve.fit_vertices(span(progress, 0.42, 0.46))
     solve.start_vertices_anew(span(progress, 0.46, 0.5))
@@ -102,7 +102,7 @@ def solve_jointed(
     if settings.smoothness:
         solve.smooth(matrix, animation.triangles, settings.smoothness, span(progress, 0.7, 0.8))
     solve.move()
-    solve.draw_into_body(solve.surface(animation.triangles))
+    solve.draw_into_body(solve.surface())
     # The joints have moved, and from here on they do not.
     solve.limit()
     solve.move(joints=False)
@@ -124,11 +124,20 @@ class _JointedSolve:
     """Vertices, motion (F, P, 3, 4) and joints of a skeleton, improved in turn, in solver units."""
 
     def __init__(
-        self, kind: StiffBones, state: VertexState, motion: np.ndarray, skeleton: MovingJoints, optimize: bool
+        self,
+        kind: StiffBones,
+        state: VertexState,
+        motion: np.ndarray,
+        skeleton: MovingJoints,
+        optimize: bool,
+        triangles: np.ndarray | None = None,
     ):
-        """kind: of rigid bones, with the vertices' data; optimize: whether the rest pose is solved for, too."""
+        """kind: of rigid bones, with the vertices' data; optimize: whether the rest pose is solved for, too; triangles
+        (T, 3): of the surface, if it is known and has any."""
         self.kind, self.state, self.motion, self.skeleton = kind, state, motion, skeleton
-        self._optimize = optimize
+        self._optimize, self._triangles = optimize, triangles
+        # What is next to what stays, whatever the rest pose becomes.
+        self._found_surface = self.surface()
         model = self._model()
         norm = squared_error(model, state, kind.source) - self._equations().squared_error(to_rows(motion))
         self._squared_norm = norm
@@ -140,9 +149,11 @@ class _JointedSolve:
         few.importance = share if few.importance is None else share * few.importance
         return _JointedSolve(kind, few, self.motion, self.skeleton, self._optimize)
 
-    def surface(self, triangles: np.ndarray) -> BodySurface | None:
-        """Of the rest pose, if it has one."""
-        return BodySurface(self.state.points[:, :3], triangles) if len(triangles) else None
+    def surface(self) -> BodySurface | None:
+        """Of the present rest pose, if it has one."""
+        if self._triangles is None or not len(self._triangles):
+            return None
+        return BodySurface(self.state.points[:, :3], self._triangles)
 
     def draw_into_body(self, surface: BodySurface | None) -> None:
         """Joints outside the ``surface`` move into it where that costs little, and stay there."""
@@ -275,7 +286,10 @@ class _JointedSolve:
         """Weights of all vertices within the limits of posing; ``former``: see PoseLimits.keep."""
         source, optimize = self.kind.source, self._optimize
         given = self._model(), self.state, source
-        self._limits().keep(*given, optimize_rest_pose=optimize, former=former, at_any_cost=True)
+        limits = self._limits()
+        limits.keep(*given, optimize_rest_pose=optimize, former=former, at_any_cost=True)
+        if self._found_surface is not None:
+            limits.gather(*given, self._found_surface, optimize_rest_pose=optimize)
 
     def leave_idle_influences_out(self, progress: Progress) -> None:
         """See the module ``idle_influences``."""

@@ -11,6 +11,7 @@ costs accuracy, so that the error may grow by a given share only, and by what no
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from ..body_surface import BodySurface
 from ..bone_order import linked_bones, parents_first, subtrees
 from ..deform.influences import weight_matrix
 from ..solve_memory import BLOCK_VERTICES, FEWEST_WORKERS
@@ -19,6 +20,7 @@ from ..threads import for_each
 from .bone_model import BoneModel
 from .reduction import Rows
 from .rest_pose import blended_system, squared_errors
+from .stray_patches import bones_around
 from .sweeps import vertex_blocks
 from .vertex_step import VertexState, improve_by_products
 
@@ -27,6 +29,8 @@ from .vertex_step import VertexState, improve_by_products
 _TURN, _MOST = np.radians(45.0), 0.019 * 2.0
 # Weights for posing may raise the squared error by this share of it, for 1.2 times the error.
 _DEARER = 1.2**2 - 1.0
+# A patch that is fitted again may get another bone from elsewhere, but hardly ever a third one.
+_GATHERINGS = 2
 # Nobody sees what moves a vertex by this root mean square, of the unit ball.
 UNSEEN = 2e-4
 
@@ -44,9 +48,10 @@ class PoseLimits:
         bones that get no more vertices."""
         self._heads, self.unseen = heads, unseen_error(frame_count)
         self._below, self._parents, self._order = subtrees(parents), parents, parents_first(parents)
-        self._near = linked_bones(parents) | np.eye(len(parents), dtype=bool)
+        self._linked = linked_bones(parents) | np.eye(len(parents), dtype=bool)
+        self._near = self._linked.copy()
         # More than two links apart: not even siblings.
-        self._far = ~(self._near @ self._near)
+        self._far = ~(self._linked @ self._linked)
         if locked is not None:
             self._near[:, locked] = False
         linked = np.flatnonzero(parents >= 0)
@@ -135,6 +140,29 @@ class PoseLimits:
             chosen = order[np.cumsum(np.maximum(cost[order], 0.0)) <= room]
         state.put(wrong[chosen], best.of(chosen))
 
+    def around_strays(self, state: VertexState, surface: BodySurface) -> np.ndarray:
+        """(N,) the bone around each vertex of a stray patch, −1 for others; see ``stray_patches``."""
+        return bones_around(surface, strongest_bones(state.bones, state.weights), self._linked)
+
+    def gather(
+        self, model: BoneModel, state: VertexState, source: Rows, surface: BodySurface, *, optimize_rest_pose: bool
+    ) -> None:
+        """Fit vertices of stray patches again, in place and within the limits, with the bone around and its neighbors.
+        A vertex that would come farther off than any one is now stays."""
+        for _ in range(_GATHERINGS):
+            around = self.around_strays(state, surface)
+            stray = np.flatnonzero((around >= 0) & self._near[around].any(axis=1))
+            if not len(stray):
+                break
+            worst = all_errors(model, state, source).max()
+            for part in vertex_blocks(len(stray)):
+                few, data = stray[part], source.rows(stray[part])
+                allowed = self._near[around[few]]
+                fitted = _fitted(model, model.data_products(data), state.of(few), allowed, optimize_rest_pose)
+                fitted = self._within(fitted)
+                taken = _squares(data) + vertex_errors(model, fitted, data) <= worst
+                state.put(few[taken], fitted.of(taken))
+
     def _closest(
         self,
         model: BoneModel,
@@ -179,7 +207,7 @@ def all_errors(model: BoneModel, state: VertexState, source: Rows) -> np.ndarray
     errors = np.empty(len(state.weights))
     for part in vertex_blocks(len(errors)):
         data = source.rows(part)
-        errors[part] = np.einsum("nd,nd->n", data, data) + vertex_errors(model, state.of(part), data)
+        errors[part] = _squares(data) + vertex_errors(model, state.of(part), data)
     return errors
 
 
@@ -191,6 +219,11 @@ def counted(errors: np.ndarray, state: VertexState) -> float:
 def vertex_errors(model: BoneModel, state: VertexState, data: np.ndarray) -> np.ndarray:
     """(n,) squared error of each vertex less its ‖y‖²."""
     return _errors(model, model.data_products(data), state)
+
+
+def _squares(data: np.ndarray) -> np.ndarray:
+    squares: np.ndarray = np.einsum("nd,nd->n", data, data)
+    return squares
 
 
 def _errors(model: BoneModel, products: np.ndarray, state: VertexState) -> np.ndarray:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..animation import Animation
+from ..body_surface import BodySurface
 from ..dense import one_blas_thread
 from ..joint_hierarchy import JointHierarchy
 from ..progress import Progress, checkpoint, ignore, span
@@ -46,9 +47,10 @@ def solve_posable(
     """
     matrix, state, motion, heads = begun(animation, free, hierarchy, importance)
     limits = PoseLimits(hierarchy.parents, heads, len(motion))
-    within = not limits.broken(state).any()
+    surface = BodySurface(state.points[:, :3], animation.triangles) if len(animation.triangles) else None
+    within = not limits.broken(state).any() and (surface is None or (limits.around_strays(state, surface) < 0).all())
     if not within:
-        solve = _PosableSolve(matrix, limits, state, motion, settings.optimize_rest_pose)
+        solve = _PosableSolve(matrix, limits, state, motion, surface, settings.optimize_rest_pose)
         for number in range(_ROUNDS):
             solve.limit(optimize=settings.optimize_rest_pose)
             solve.move(1)
@@ -69,10 +71,16 @@ class _PosableSolve:
     """Vertices and motion (F, P, 3, 4) of free rigid bones, in solver units, within the limits of posing."""
 
     def __init__(
-        self, matrix: AnimationMatrix, limits: PoseLimits, state: VertexState, motion: np.ndarray, optimize: bool
+        self,
+        matrix: AnimationMatrix,
+        limits: PoseLimits,
+        state: VertexState,
+        motion: np.ndarray,
+        surface: BodySurface | None,
+        optimize: bool,
     ):
-        """optimize: whether the rest pose is solved for, too."""
-        self.state, self.motion = state, motion
+        """surface: of the rest pose, if it has one; optimize: whether the rest pose is solved for, too."""
+        self.state, self.motion, self._surface = state, motion, surface
         self._matrix, self._limits, self._optimize = matrix, limits, optimize
         model = BoneModel(to_rows(motion))
         # ‖TX − A‖², and what the equations lack of it.
@@ -82,8 +90,10 @@ class _PosableSolve:
 
     def limit(self, *, optimize: bool, former: VertexState | None = None) -> None:
         """Vertices within the limits; ``former``: see PoseLimits.keep."""
-        model, given = BoneModel(to_rows(self.motion)), self._given
-        self._limits.keep(model, self.state, self._matrix, optimize_rest_pose=optimize, former=former, given=given)
+        model, source, errors = BoneModel(to_rows(self.motion)), self._matrix, self._given
+        self._limits.keep(model, self.state, source, optimize_rest_pose=optimize, former=former, given=errors)
+        if self._surface is not None:
+            self._limits.gather(model, self.state, source, self._surface, optimize_rest_pose=optimize)
 
     def move(self, sweeps: int) -> None:
         """Better motion for the present vertices."""
