@@ -12,7 +12,7 @@ piece, and the fewer its vertices, the more it must be needed.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heapify, heappop, heappush
 
@@ -34,6 +34,7 @@ from .removals import (
     neighborhoods,
     without_bones,
 )
+from .rigid_parts import with_whole_parts
 from .skin import Skin
 from .sweeps import sweep_vertices, vertex_blocks
 from .vertex_step import VertexState, best_single_bones, single_bones
@@ -85,10 +86,15 @@ def prune_bones(
     """
     vertices = np.arange(0, len(state.points), max(1, len(state.points) // _SAMPLE))
     sample = matrix.of_vertices(vertices)
-    few = state.of(vertices)
-    noise = frame_errors(sample, BoneModel(rows), sample.rows(slice(None)), few)
-    skin = _stiff(sample, reduction.of_vertices(vertices), rows, few)
-    slips = least_slips(sample, BoneModel(rows), few, neighborhoods(few, skin.bone_count))
+    few = _stiff(sample, reduction.of_vertices(vertices), rows, state.of(vertices))
+    noise = frame_errors(sample, BoneModel(rows), sample.rows(slice(None)), few.state)
+    given = _Solved(few, noise.mean(axis=1))
+    whole = with_whole_parts(sample, few, noise + _UNSEEN**2)
+    if whole is not few:
+        found, holds = _settled(sample, given, whole, _UNSEEN**2, optimize_rest_pose, span(progress, 0.0, 0.0))
+        given = found if holds else given
+    skin = given.skin
+    slips = least_slips(sample, BoneModel(skin.rows), skin.state, neighborhoods(skin.state, skin.bone_count))
     # How much each bone was needed when it was last measured, 0 where that is to be done.
     needs = np.zeros(skin.bone_count)
     while True:
@@ -100,10 +106,11 @@ def prune_bones(
         gone = _least_needed(measure, needs)
         if not gone:
             break
-        skin, missed = _solved_without(sample, skin, gone, optimize_rest_pose, span(part, 0.0, 0.1))
+        given, missed = _solved_without(sample, given, gone, optimize_rest_pose, span(part, 0.0, 0.1))
         if missed is not None:
             needs[missed] = np.inf
             continue
+        skin = given.skin
         # Where one near it has gone, a needed bone may not be any more; others are measured when their turn comes.
         needs[near[list(gone)].any(axis=0) & (needs >= 1.0) & (needs < _CLEARLY)] = 0.0
         slips, needs = np.delete(slips, list(gone)), np.delete(needs, list(gone))
@@ -118,6 +125,14 @@ def prune_bones(
     return whole.rows, whole.state, [*whole.errors]
 
 
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """A skin, and the squared ``errors`` (N,) that it leaves, the mean over the frames."""
+
+    skin: Skin
+    errors: np.ndarray
+
+
 def _stiff(matrix: AnimationMatrix, reduction: Reduction, rows: np.ndarray, state: VertexState) -> Skin:
     """Rigid bones, in the unreduced animation where they leave little more than the reduction loses."""
     kind = StiffBones(matrix, reduction, scaled=False)
@@ -126,26 +141,39 @@ def _stiff(matrix: AnimationMatrix, reduction: Reduction, rows: np.ndarray, stat
 
 
 def _solved_without(
-    matrix: AnimationMatrix, skin: Skin, gone: dict[int, Removal], optimize_rest_pose: bool, progress: Progress
-) -> tuple[Skin, int | None]:
-    """``skin`` without the bones that have ``gone``, and None; or ``skin`` as it is, and the bone that is missed most.
-    It is missed if the error rises too fast."""
-    before = mean_frame_errors(matrix, BoneModel(skin.rows), skin.state)[:, 0]
-    count = skin.bone_count
+    matrix: AnimationMatrix, given: _Solved, gone: dict[int, Removal], optimize_rest_pose: bool, progress: Progress
+) -> tuple[_Solved, int | None]:
+    """``given`` without the bones that have ``gone``, and None; or ``given`` as it is, and the bone that is missed
+    most. It is missed if the error rises too fast."""
+    rows, state = without_bones(given.skin.rows, given.skin.state, gone)
     unseen = sum((_UNSEEN / removal.worth) ** 2 for removal in gone.values())
-    most = before.mean() * (count / (count - len(gone))) ** _POWER + unseen
-    rows, state = without_bones(skin.rows, skin.state, gone)
-    left = replace(skin, rows=rows, state=state)
+    left = replace(given.skin, rows=rows, state=state)
+    found, holds = _settled(matrix, given, left, unseen, optimize_rest_pose, progress)
+    if holds:
+        return found, None
+    more = found.errors - given.errors
+    return given, max(gone, key=lambda bone: more[gone[bone].vertices].sum())
+
+
+def _settled(
+    matrix: AnimationMatrix,
+    given: _Solved,
+    left: Skin,
+    unseen: float,
+    optimize_rest_pose: bool,
+    progress: Progress,
+) -> tuple[_Solved, bool]:
+    """``left``, which has fewer bones than ``given``, after some sweeps, and whether its error is no higher than the
+    number of bones and what is ``unseen`` explain."""
+    most = given.errors.mean() * (given.skin.bone_count / left.bone_count) ** _POWER + unseen
     last, part = np.inf, progress
     for sweeps in (_SWEEPS, *_MORE_SWEEPS):
         left = left.improved(range(1, 1 + sweeps), optimize_rest_pose, part)
-        after = mean_frame_errors(matrix, BoneModel(left.rows), left.state)[:, 0]
-        if after.mean() <= most:
-            return left, None
-        if after.mean() > _FALLING * last:
+        errors = mean_frame_errors(matrix, BoneModel(left.rows), left.state)[:, 0]
+        if errors.mean() <= most or errors.mean() > _FALLING * last:
             break
-        last, part = after.mean(), span(progress, 1.0, 1.0)
-    return skin, max(gone, key=lambda bone: np.sum((after - before)[gone[bone].vertices]))
+        last, part = errors.mean(), span(progress, 1.0, 1.0)
+    return _Solved(left, errors), bool(errors.mean() <= most)
 
 
 def _with_all_vertices(matrix: AnimationMatrix, skin: Skin, optimize_rest_pose: bool, progress: Progress) -> Skin:
@@ -170,14 +198,15 @@ def _without_doubtful(
     progress: Progress,
 ) -> Skin:
     """Without bones of few vertices, or in pieces, that are not needed the more."""
+    given = _Solved(skin, mean_frame_errors(matrix, BoneModel(skin.rows), skin.state)[:, 0])
     kept = np.zeros(skin.bone_count, bool)
-    while gone := _unneeded(matrix, surface, BoneModel(skin.rows), skin.state, noise, kept):
-        skin, missed = _solved_without(matrix, skin, gone, optimize_rest_pose, progress)
+    while gone := _unneeded(matrix, surface, BoneModel(given.skin.rows), given.skin.state, noise, kept):
+        given, missed = _solved_without(matrix, given, gone, optimize_rest_pose, progress)
         if missed is None:
             kept = np.delete(kept, list(gone))
         else:
             kept[missed] = True
-    return skin
+    return given.skin
 
 
 def _unneeded(

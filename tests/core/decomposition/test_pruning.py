@@ -156,6 +156,31 @@ def test_bones_are_not_fitted_before_all_vertices_have_their_weights():
     assert np.sqrt(max(errors[0] + matrix.squared_norm, 0.0) / (FRAMES * len(rest))) < 1e-5
 
 
+@pytest.mark.parametrize("reach", [0.01, 0.8])
+def test_bones_whose_blend_moves_a_rigid_part_become_its_bone(reach):
+    """None of four can go alone: each is off the part's motion, and only their weighted mean is not."""
+    rest, triangles = skinned_shapes.cuboid(columns=40, rows=6)
+    bones, share = skinned_shapes.chain_weights(rest[:, 0], [3.0], reach)
+    turns = Rotation.from_rotvec(0.5 * np.random.default_rng(6).normal(size=(FRAMES, 3))).as_matrix()
+    still = np.tile(np.eye(3, 4), (FRAMES, 1, 1))
+    turning = np.array([skinned_shapes.about(turn, [3.0, 0, 0]) for turn in turns])
+    pair = np.stack([still, turning], axis=1)
+    matrix = AnimationMatrix(np.array([skin_frame(rest, bones, share, each) for each in pair]))
+    offsets = 0.3 * np.array([[0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]])
+    off = np.repeat(turning[:, None], 4, axis=1)
+    off[..., 3] += offsets
+    # Half of the part follows the first two most, the other half the others.
+    mine = np.where(rest[:, [0]] > 4.5, [0.3, 0.3, 0.2, 0.2], [0.2, 0.2, 0.3, 0.3])
+    points, motion = matrix.from_object_space(rest, np.concatenate([still[:, None], off], axis=1))
+    own = np.tile(np.arange(5, dtype=np.int32), (len(rest), 1))
+    state = VertexState(homogeneous(points), *strongest_first(own, np.hstack([share[:, :1], share[:, 1:] * mine]), 5))
+    rows, state, errors = prune_bones(
+        matrix, reduce_animation(matrix, 1e-6), to_rows(motion), state, triangles, False, ignore
+    )
+    assert len(rows) == 4 * 2
+    assert np.sqrt(max(errors[-1] + matrix.squared_norm, 0.0) / (matrix.height * len(rest))) < 1e-3
+
+
 @pytest.mark.parametrize(("count", "scattered", "kept"), [(16, False, True), (16, True, False), (2, False, False)])
 def test_a_bone_of_scattered_or_very_few_vertices_is_no_part(count, scattered, kept):
     animation = bar((3.0,))
