@@ -23,6 +23,7 @@ def with_still_sides(
     """``found`` and ``hierarchy`` with the mirror images in x of bones that turn and have none, up to ``most`` bones.
 
     found: rigid bones. An image moves exactly as its parent, the image of the bone's parent, and shares its vertices.
+    What mirrors the bone's children hangs from it.
     Both as they are on a body without symmetry, or whose rest pose is not symmetric.
     """
     partners = hierarchy.partners
@@ -36,13 +37,18 @@ def with_still_sides(
     parents = hierarchy.parents.tolist()
     chosen = []
     for bone in parents_first(hierarchy.parents):
-        parent = images[parents[bone]] if parents[bone] >= 0 else -1
+        above = hierarchy.parents[bone]
+        parent = images[above] if above >= 0 else -1
         alike = bone in carried and parent >= 0 and carriers[parent] == carried[bone]
         if alike and turning[bone] and len(parents) < most:
-            images[bone] = len(parents)
+            images[bone] = image = len(parents)
             carriers.append(carriers[parent])
             parents.append(parent)
             chosen.append(bone)
+            # In the middle of a limb, what hangs from the bone's parent there hangs from the image here.
+            for child in np.flatnonzero(hierarchy.parents == bone):
+                if images[child] >= 0 and parents[images[child]] == parent:
+                    parents[images[child]] = image
     if not chosen:
         return found, hierarchy
     partners = np.append(images, chosen)

@@ -97,6 +97,20 @@ def test_a_vertex_without_a_free_slot_follows_the_strongest(waving):
     np.testing.assert_array_equal(*moved)
 
 
+def test_what_mirrors_the_children_hangs_from_the_image(waving):
+    """A forearm was found on both sides, and what is between it and the body on one side only."""
+    both, _ = with_still_sides(*waving, 10)
+    found = replace(both, bones=np.array([0, 1, 2, 0, 3])[both.bones], transforms=both.transforms[:, [0, 1, 2, 4]])
+    found = replace(found, bone_axes=both.bone_axes[:4])
+    joints = np.array([[0.0, 0, 0], *([x, 0, 0] for x in JOINTS), [-JOINTS[1], 0, 0]])
+    hierarchy = JointHierarchy(np.array([-1, 0, 1, 0]), joints, np.zeros(4), np.array([0, -1, 3, 2]), 0.0)
+    whole, skeleton = with_still_sides(found, hierarchy, 10)
+    np.testing.assert_array_equal(skeleton.parents, [-1, 0, 1, 4, 0])
+    np.testing.assert_array_equal(skeleton.partners, [0, 4, 3, 2, 1])
+    moved = (skin_frame(each.rest, each.bones, each.weights, each.transforms[3]) for each in (whole, found))
+    np.testing.assert_allclose(*moved, atol=1e-12)
+
+
 def test_bodies_that_are_not_symmetric_stay(waving):
     found, hierarchy = waving
     for given in (replace(hierarchy, partners=None), replace(hierarchy, posed=True)):
