@@ -31,6 +31,8 @@ _TURN, _MOST = np.radians(45.0), 0.019 * 2.0
 _DEARER = 1.2**2 - 1.0
 # A patch that is fitted again may get another bone from elsewhere, but hardly ever a third one.
 _GATHERINGS = 2
+# A large patch goes where its vertices come no farther off than this multiple of the largest distance.
+_MUCH_FARTHER = 2.0
 # Nobody sees what moves a vertex by this root mean square, of the unit ball.
 UNSEEN = 2e-4
 
@@ -140,28 +142,31 @@ class PoseLimits:
             chosen = order[np.cumsum(np.maximum(cost[order], 0.0)) <= room]
         state.put(wrong[chosen], best.of(chosen))
 
-    def around_strays(self, state: VertexState, surface: BodySurface) -> np.ndarray:
-        """(N,) the bone around each vertex of a stray patch, −1 for others; see ``stray_patches``."""
-        return bones_around(surface, strongest_bones(state.bones, state.weights), self._linked)
+    def has_strays(self, state: VertexState, surface: BodySurface) -> bool:
+        """Whether some vertices are in stray patches; see ``stray_patches``."""
+        return bool((self._around_strays(state, surface)[0] >= 0).any())
 
     def gather(
         self, model: BoneModel, state: VertexState, source: Rows, surface: BodySurface, *, optimize_rest_pose: bool
     ) -> None:
         """Fit vertices of stray patches again, in place and within the limits, with the bone around and its neighbors.
-        A vertex that would come farther off than any one is now stays."""
+        A vertex stays that would come farther off than any one is now, or, in a large patch, much farther."""
         for _ in range(_GATHERINGS):
-            around = self.around_strays(state, surface)
+            around, large = self._around_strays(state, surface)
             stray = np.flatnonzero((around >= 0) & self._near[around].any(axis=1))
             if not len(stray):
                 break
-            worst = all_errors(model, state, source).max()
+            most = all_errors(model, state, source).max() * np.where(large[stray], _MUCH_FARTHER**2, 1.0)
             for part in vertex_blocks(len(stray)):
                 few, data = stray[part], source.rows(stray[part])
                 allowed = self._near[around[few]]
                 fitted = _fitted(model, model.data_products(data), state.of(few), allowed, optimize_rest_pose)
                 fitted = self._within(fitted)
-                taken = _squares(data) + vertex_errors(model, fitted, data) <= worst
+                taken = _squares(data) + vertex_errors(model, fitted, data) <= most[part]
                 state.put(few[taken], fitted.of(taken))
+
+    def _around_strays(self, state: VertexState, surface: BodySurface) -> tuple[np.ndarray, np.ndarray]:
+        return bones_around(surface, strongest_bones(state.bones, state.weights), self._linked)
 
     def _closest(
         self,

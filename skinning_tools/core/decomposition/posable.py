@@ -48,7 +48,7 @@ def solve_posable(
     matrix, state, motion, heads = begun(animation, free, hierarchy, importance)
     limits = PoseLimits(hierarchy.parents, heads, len(motion))
     surface = BodySurface(state.points[:, :3], animation.triangles) if len(animation.triangles) else None
-    within = not limits.broken(state).any() and (surface is None or (limits.around_strays(state, surface) < 0).all())
+    within = not limits.broken(state).any() and (surface is None or not limits.has_strays(state, surface))
     if not within:
         solve = _PosableSolve(matrix, limits, state, motion, surface, settings.optimize_rest_pose)
         for number in range(_ROUNDS):
