@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from ..body_surface import BodySurface
-from ..progress import Progress, checkpoint, span
+from ..progress import Progress, checkpoint, ignore, span
 from ..strongest import strongest_bones
 from .bone_kinds import StiffBones
 from .bone_model import BoneModel
@@ -84,36 +84,7 @@ def prune_bones(
     vertices, and ‖TX − A‖² − ‖A‖² after each sweep over them; all as it was, and no sweep, if every bone is needed.
     Raises Cancelled.
     """
-    vertices = np.arange(0, len(state.points), max(1, len(state.points) // _SAMPLE))
-    sample = matrix.of_vertices(vertices)
-    few = _stiff(sample, reduction.of_vertices(vertices), rows, state.of(vertices))
-    noise = frame_errors(sample, BoneModel(rows), sample.rows(slice(None)), few.state)
-    given = _Solved(few, noise.mean(axis=1))
-    whole = with_whole_parts(sample, few, noise + _UNSEEN**2)
-    if whole is not few:
-        found, holds = _settled(sample, given, whole, _UNSEEN**2, optimize_rest_pose, span(progress, 0.0, 0.0))
-        given = found if holds else given
-    skin = given.skin
-    slips = least_slips(sample, BoneModel(skin.rows), skin.state, neighborhoods(skin.state, skin.bone_count))
-    # How much each bone was needed when it was last measured, 0 where that is to be done.
-    needs = np.zeros(skin.bone_count)
-    while True:
-        # How many rounds there will be is not known.
-        part = span(progress, 0.7 * (1.0 - len(skin.rows) / len(rows)), 0.7)
-        checkpoint(part, 0.0, "Removing bones")
-        near = neighborhoods(skin.state, skin.bone_count)
-        measure = partial(measured_removals, sample, BoneModel(skin.rows), skin.state, noise, near, slips)
-        gone = _least_needed(measure, needs)
-        if not gone:
-            break
-        given, missed = _solved_without(sample, given, gone, optimize_rest_pose, span(part, 0.0, 0.1))
-        if missed is not None:
-            needs[missed] = np.inf
-            continue
-        skin = given.skin
-        # Where one near it has gone, a needed bone may not be any more; others are measured when their turn comes.
-        needs[near[list(gone)].any(axis=0) & (needs >= 1.0) & (needs < _CLEARLY)] = 0.0
-        slips, needs = np.delete(slips, list(gone)), np.delete(needs, list(gone))
+    skin = _pruned_sample(matrix, reduction, rows, state, optimize_rest_pose, progress)
     # As few numbers as possible, as these are all vertices.
     noise = mean_frame_errors(matrix, BoneModel(rows), state)
     whole = _stiff(matrix, reduction, rows, state)
@@ -138,6 +109,68 @@ def _stiff(matrix: AnimationMatrix, reduction: Reduction, rows: np.ndarray, stat
     kind = StiffBones(matrix, reduction, scaled=False)
     squared_error = Skin(kind.final, rows, state).squared_error() + matrix.counted_norm(state.importance)
     return Skin(kind.for_error(squared_error), rows, state)
+
+
+def _pruned_sample(
+    matrix: AnimationMatrix,
+    reduction: Reduction,
+    rows: np.ndarray,
+    state: VertexState,
+    optimize_rest_pose: bool,
+    progress: Progress,
+) -> Skin:
+    """The bones that are needed, of some vertices; see ``prune_bones``."""
+    vertices = np.arange(0, len(state.points), max(1, len(state.points) // _SAMPLE))
+    sample = matrix.of_vertices(vertices)
+    skin = _stiff(sample, reduction.of_vertices(vertices), rows, state.of(vertices))
+    noise = frame_errors(sample, BoneModel(rows), sample.rows(slice(None)), skin.state)
+    given = _united(sample, _Solved(skin, noise.mean(axis=1)), noise, optimize_rest_pose)
+    while True:
+        left = _without_needless(sample, given, noise, len(rows) // 4, optimize_rest_pose, progress)
+        given = _united(sample, left, noise, optimize_rest_pose)
+        if given is left:
+            return left.skin
+
+
+def _united(sample: AnimationMatrix, given: _Solved, noise: np.ndarray, optimize_rest_pose: bool) -> _Solved:
+    """``given`` with the bones of a rigid part in one, or as it is; noise (N, F): see ``_without_needless``."""
+    whole = with_whole_parts(sample, given.skin, noise + _UNSEEN**2)
+    if whole is given.skin:
+        return given
+    found, holds = _settled(sample, given, whole, _UNSEEN**2, optimize_rest_pose, ignore)
+    return found if holds else given
+
+
+def _without_needless(
+    sample: AnimationMatrix,
+    given: _Solved,
+    noise: np.ndarray,
+    first_count: int,
+    optimize_rest_pose: bool,
+    progress: Progress,
+) -> _Solved:
+    """``given`` without the bones that are not needed; noise (N, F): the squared errors before any was removed."""
+    skin = given.skin
+    slips = least_slips(sample, BoneModel(skin.rows), skin.state, neighborhoods(skin.state, skin.bone_count))
+    # How much each bone was needed when it was last measured, 0 where that is to be done.
+    needs = np.zeros(skin.bone_count)
+    while True:
+        # How many rounds there will be is not known.
+        part = span(progress, 0.7 * (1.0 - given.skin.bone_count / first_count), 0.7)
+        checkpoint(part, 0.0, "Removing bones")
+        skin = given.skin
+        near = neighborhoods(skin.state, skin.bone_count)
+        measure = partial(measured_removals, sample, BoneModel(skin.rows), skin.state, noise, near, slips)
+        gone = _least_needed(measure, needs)
+        if not gone:
+            return given
+        given, missed = _solved_without(sample, given, gone, optimize_rest_pose, span(part, 0.0, 0.1))
+        if missed is not None:
+            needs[missed] = np.inf
+            continue
+        # Where one near it has gone, a needed bone may not be any more; others are measured when their turn comes.
+        needs[near[list(gone)].any(axis=0) & (needs >= 1.0) & (needs < _CLEARLY)] = 0.0
+        slips, needs = np.delete(slips, list(gone)), np.delete(needs, list(gone))
 
 
 def _solved_without(

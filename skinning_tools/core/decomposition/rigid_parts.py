@@ -14,6 +14,7 @@ from ..deform.influences import weight_matrix
 from ..grouping import members
 from ..strongest import strongest_bones
 from . import rigid
+from .bone_model import homogeneous
 from .reduction import AnimationMatrix
 from .skin import Skin
 from .transforms import NormalEquations, to_rows
@@ -21,8 +22,8 @@ from .transforms import NormalEquations, to_rows
 # Most bones that are no part are told by so many frames.
 _FEW_FRAMES = 16
 # The share of the vertices that a rigid part has at least. The others blend it with its neighbors: bones are fitted to
-# those that are closest, once and again.
-_LEAST, _TRIMS = 0.5, 2
+# those that are closest, once and again, but to so many, since few do not tell a motion.
+_LEAST, _TRIMS, _FEWEST = 0.5, 2, 8
 
 
 def with_whole_parts(matrix: AnimationMatrix, skin: Skin, allowed: np.ndarray) -> Skin:
@@ -30,24 +31,26 @@ def with_whole_parts(matrix: AnimationMatrix, skin: Skin, allowed: np.ndarray) -
     all of them do; the same where there are none.
 
     allowed (N, F): the squared error that each vertex of ``matrix`` may have in each frame. Most vertices of each
-    region, which are those that a bone leads, keep to it.
+    region, which are those that a bone leads, keep to it from the first frame's rest position on: what a blend has made
+    of that need not be rigid.
     """
+    first = homogeneous(matrix.rest_pose())
     leading = strongest_bones(skin.state.bones, skin.state.weights)
-    regions = _Regions(matrix, skin.state.points, members(leading, skin.bone_count), allowed)
+    regions = _Regions(matrix, first, members(leading, skin.bone_count), allowed)
     used = weight_matrix(skin.state.bones, skin.state.weights, skin.bone_count)
     names = _names(regions, (used.T @ used).toarray() > 0)
     kept, counts = np.unique(names, return_counts=True)
     if len(kept) == skin.bone_count:
         return skin
     places = np.searchsorted(kept, names)
-    bones, weights = places[skin.state.bones], skin.state.weights.copy()
+    bones, weights, points = places[skin.state.bones], skin.state.weights.copy(), skin.state.points.copy()
     rows = skin.rows.reshape(skin.bone_count, 4, -1)[kept]
     for place in np.flatnonzero(counts > 1):
         vertices, motion = regions.moved_by_one(np.flatnonzero(places == place))
         rows[place] = matrix.weigh(motion)
-        bones[vertices], weights[vertices] = place, np.eye(1, weights.shape[1])
+        bones[vertices], weights[vertices], points[vertices] = place, np.eye(1, weights.shape[1]), first[vertices]
     bones, weights = tidy_influences(bones, weights, min(weights.shape[1], len(kept)))
-    state = replace(skin.state, bones=bones, weights=weights)
+    state = replace(skin.state, points=points, bones=bones, weights=weights)
     return replace(skin, rows=rows.reshape(4 * len(kept), -1), state=state)
 
 
@@ -92,12 +95,13 @@ class _Regions:
             data, allowed = (each[mine] for each in self._few)
         else:
             data, allowed = self._matrix.unweigh(self._matrix.rows(mine)), self._allowed[mine]
-        points, close = self._points[mine], np.ones(len(mine), bool)
+        points, close = self._points[mine], np.arange(len(mine))
+        count = max(int(np.ceil(_LEAST * len(mine))), min(_FEWEST, len(mine)))
         for _ in range(_TRIMS + 1):
             alone = NormalEquations.of_one_bone(points[close], data[close])
             motion = to_rows(rigid.fit_alone(alone.products, alone.moments[None]))
             errors = np.square(points @ motion - data).reshape(len(mine), -1, 3).sum(axis=2)
-            close = errors.sum(axis=1) <= np.quantile(errors.sum(axis=1), _LEAST)
+            close = np.argsort(errors.sum(axis=1), kind="stable")[:count]
         return mine[(errors <= allowed).all(axis=1)], motion
 
     def _hold(self, bones: np.ndarray, few: bool) -> bool:
