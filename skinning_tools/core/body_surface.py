@@ -43,14 +43,21 @@ class BodySurface:
         return _once(np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]]))
 
     @cached_property
+    def _piece(self) -> np.ndarray:
+        return np.asarray(connected_components(_graph(self._places, self._edges), directed=False)[1])
+
+    @cached_property
     def _bridges(self) -> np.ndarray:
-        piece = connected_components(_graph(self._places, self._edges), directed=False)[1]
-        return _once(_bridges(self._places, piece))
+        return _once(_bridges(self._places, self._piece))
 
     @cached_property
     def _corners(self) -> np.ndarray:
         """(3, 3, T): by corner, axis and triangle, so that a step for all triangles is a step along memory."""
         return np.ascontiguousarray(self._points[self._triangles].transpose(1, 2, 0))
+
+    def pieces(self) -> np.ndarray:
+        """(N,) the loose piece that each vertex belongs to."""
+        return self._piece[self._place]
 
     def ways(self, regions: list[np.ndarray]) -> np.ndarray:
         """(P, P) the shortest way over the surface from region to region, inf where none leads there.

@@ -53,6 +53,37 @@ def test_patches_that_are_small_or_near_each_other_stay_together(standing, leads
     assert with_separate_parts(skin, triangles, 10) is skin
 
 
+def test_two_sides_are_separate_however_near(standing):
+    found, triangles = standing
+    x = found.rest[:, 0]
+    led = np.abs(x - 3.0) > 0.15
+    skin = replace(found, bones=led[:, None].astype(np.int32), weights=np.ones((len(x), 1)))
+    parted = with_separate_parts(skin, triangles, 10)
+    sides = [np.unique(parted.bones[led & side]).tolist() for side in (x < 3.0, x > 3.0)]
+    assert sorted(sides) == [[1], [2]]
+    lopsided = replace(skin, rest=found.rest * np.where(x > 3.0, 1.0, 0.6)[:, None])
+    assert with_separate_parts(lopsided, triangles, 10) is lopsided
+
+
+@pytest.mark.parametrize(("away", "count"), [(0.3, 3), (2.0, 4)])
+def test_a_loose_piece_stays_with_what_is_near(standing, away, count):
+    """Though either touches another piece, so that no way over the surface leads from one to the other."""
+    found, triangles = standing
+    rest, more = skinned_shapes.cuboid(columns=6, rows=6, length=1.0)
+    pieces = [found.rest, *(rest + np.array([x, 0.0, 0.0]) for x in (-1.02, 6.0 + away, 7.02 + away))]
+    bones = np.concatenate([found.rest[:, 0] > 4.0, *(np.full(len(rest), bone) for bone in (0, 1, 2))])
+    whole = replace(
+        found,
+        rest=np.concatenate(pieces),
+        bones=bones[:, None].astype(np.int32),
+        weights=np.ones((len(bones), 1)),
+        transforms=found.transforms[:, [0, 1, 0]],
+        bone_axes=found.bone_axes[[0, 1, 0]],
+    )
+    faces = np.concatenate([triangles, *(more + len(found.rest) + number * len(rest) for number in range(3))])
+    assert with_separate_parts(whole, faces, 10).bone_count == count
+
+
 def test_points_are_parts_without_a_size(standing):
     found, triangles = standing
     loose = np.repeat([[0.0, 0.0, 5.0], [6.0, 0.0, 5.0]], 6, axis=0)
