@@ -140,8 +140,10 @@ class _Links:
         self._slips = slips = self.motion.slips(self.joints)
         moving = self.motion.apart(0.5 * (regions.moments[first] + regions.moments[second]))
         self.costs = slips + _DISTANCE_SHARE * self._distance + _MOTION_SHARE * moving
-        self.allowed = (slips < _SLIP) | (slips < np.minimum(_SLIP_SHARE * moving, _LARGEST_SLIP))
-        self.allowed &= ~far
+        most = np.maximum(_SLIP, np.minimum(_SLIP_SHARE * moving, _LARGEST_SLIP))
+        self.allowed = (slips < most) & ~far
+        # What slips little more than a joint that holds is hardly weak.
+        self._weakness = np.where(far, 1.0, np.clip(slips / most - 1.0, 0.0, 1.0))
         self._weak = np.zeros(len(first), bool)
         self._share = self._led_share = np.zeros(len(first))
 
@@ -170,7 +172,7 @@ class _Links:
         loose = ~self.allowed & ~weak & (touching > 0) & (self._slips < _LOOSE_SLIP)
         # A joint that does not hold may lie anywhere inside a thick body, so that its depth says nothing against it.
         deeper = _DISTANCE_SHARE * (np.maximum(self._apart, 0.0) - self._distance)
-        self.costs += (_WEAK + deeper) * weak + _LAST_RESORT * loose
+        self.costs += (_WEAK * self._weakness + deeper) * weak + _LAST_RESORT * loose
         self.allowed |= weak | loose
 
     def mirror(self, partners: np.ndarray, plane: float) -> None:
