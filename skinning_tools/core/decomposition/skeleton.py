@@ -29,7 +29,7 @@ def find_skeleton(
     held: bool = False,
     slip: float = 0.0,
 ) -> tuple[Decomposition, JointHierarchy, float | None]:
-    """The bones, the tree of their joints, and, of rigid bones, E_RMS (per mille of the unit ball) before joints count.
+    """The bones, the tree of their joints, and, if ``held``, E_RMS (per mille of the unit ball) before joints count.
 
     lengths: the frames of each clip, see ``decompose_clips``. importance (N,): of each vertex, > 0. held: bones only
     rotate about their joints, of which each may slip by ``slip``, a share of the mesh's diagonal. Bones that are not
@@ -40,7 +40,7 @@ def find_skeleton(
     # gains.
     plain = replace(settings, residual_shapes=0, smoothness=0.0, emphasis=0.0, surface=0.0)
     found = decompose_clips(animation, lengths, plain if held else settings, span(progress, 0.0, 0.5), importance)
-    free_e_rms = found.e_rms if rigid else None
+    free_e_rms = found.e_rms if held else None
     if rigid:
         found = with_separate_parts(found, animation.triangles, settings.bone_count)
     hierarchy = find_joint_hierarchy(found.rest, found.bones, found.weights, found.transforms, animation.triangles)

@@ -14,9 +14,11 @@ from .settings import ConvertSettings
 if TYPE_CHECKING:
     from ...core.decomposition import Decomposition
 
-# Rotation Only is worth a note from this multiple of the error of free bones on, if the error can be seen: from about
-# half a pixel where the body is 1000 pixels large, typically, and several where it is largest.
-_COSTLY, _VISIBLE = 2.0, 0.5
+# Rotation Only is worth a note from this multiple of the error of free bones on, if the error is seen: from about a
+# pixel where the body is 1000 pixels large, typically, and many where it is largest.
+_COSTLY, _VISIBLE = 2.0, 1.5
+# Names in a note: of bones that the user is to look at.
+_NAMED = 8
 # Of the rest pose's diagonal: a joint that slips by more is none. On clean rigs, joints slip by half of it at most, on
 # captured clothes by twice as much.
 _LOOSE = 0.02
@@ -57,7 +59,7 @@ def notes_on_solve(
     if still:
         notes.append(
             f"{counted(len(still), 'bone')} hardly turning against the parent, so that the motion does not tell the "
-            f"joint: {listed(still)}. Check such joints in Edit Mode, or convert more motion"
+            f"joint: {listed(still, _NAMED)}. Check such joints in Edit Mode, or convert more motion"
         )
     if rig.bones.hierarchy is not None and rig.bones.hierarchy.posed:
         notes.append(
@@ -67,26 +69,27 @@ def notes_on_solve(
     if mirrored := rig.bones.mirrored:
         notes.append(
             f"{counted(len(mirrored), 'bone')} moving exactly as the parent does, such as of a side that stands still: "
-            f"{listed(mirrored)}"
+            f"{listed(mirrored, _NAMED)}"
         )
     if loose:
         notes.append(
             f"{counted(len(loose), 'bone')} coming apart from the parent by more than {100 * _LOOSE:.0f} % of the "
-            f"size: {listed(loose)}. Check what such bones hang from in Edit Mode, and Solve Again"
+            f"size: {listed(loose, _NAMED)}. Check what such bones hang from in Edit Mode, and Solve Again"
         )
     if stray:
         notes.append(
             f"{counted(len(stray), 'bone')} without a parent although the surface goes on there, as no joint holds: "
-            f"{listed(stray)}. Parent in Edit Mode and Solve Again, or switch Rotation Only off"
+            f"{listed(stray, _NAMED)}. Parent in Edit Mode and Solve Again, or switch Rotation Only off"
         )
     if lopsided:
         notes.append(
-            f"{counted(len(lopsided), 'bone')} of one side carrying the other side or the middle: {listed(lopsided)}. "
-            "Add a bone in the middle in Edit Mode, parent both sides to it, and Solve Again"
+            f"{counted(len(lopsided), 'bone')} of one side carrying the other side or the middle: "
+            f"{listed(lopsided, _NAMED)}. Add a bone in the middle in Edit Mode, parent both sides to it, and Solve "
+            "Again"
         )
     if unmatched:
         notes.append(
-            f"{counted(len(unmatched), 'bone')} in a limb that the other side lacks: {listed(unmatched)}. "
+            f"{counted(len(unmatched), 'bone')} in a limb that the other side lacks: {listed(unmatched, _NAMED)}. "
             "Delete such bones or add their mirror images in Edit Mode, and Solve Again"
         )
     return notes
