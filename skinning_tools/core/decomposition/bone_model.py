@@ -52,11 +52,6 @@ class BoneModel:
         self.packed = np.ascontiguousarray((0.5 * _DOUBLED[:, None, None] * (upper + lower)).transpose(1, 2, 0))
         self.packed_own = np.ascontiguousarray(np.einsum("kki->ik", self.packed))
 
-    def of_bones(self, bones: np.ndarray) -> "BoneModel":
-        """Some of the bones (n,) alone."""
-        rows = (4 * bones[:, None] + np.arange(4)).ravel()
-        return BoneModel(self.transforms[rows], self.gram[np.ix_(rows, rows)])
-
     def data_products(self, data: np.ndarray) -> np.ndarray:
         """H of some vertices: ``data`` (n, d) to (n, P, 4)."""
         return product(data, self.transforms.T).reshape(len(data), self.bone_count, 4)

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..animation import Animation
-from ..binding.influence_rows import padded_influences
 from ..body_surface import BodySurface
 from ..bone_order import parents_first
 from ..dense import one_blas_thread
@@ -25,9 +24,9 @@ from .bone_model import BoneModel
 from .idle_influences import without_idle_influences
 from .joint_slips import held_parents, joint_slips
 from .moving_joints import MovingJoints, places_of
-from .near_weights import PoseLimits, squared_error, unseen_error, vertex_errors
+from .near_weights import PoseLimits, counted, squared_error, unseen_error, vertex_errors
 from .reduction import AnimationMatrix, Reduction, reduce_animation
-from .removals import refitted
+from .removals import with_heirs
 from .skeleton_solve import WORTH_IT, begun, finished
 from .smooth_solution import smooth_solution
 from .sweeps import collect_equations, sweep_vertices, vertex_blocks
@@ -210,15 +209,13 @@ class _JointedSolve:
         state, model, parent = self.state, self._model(), self.skeleton.parents[bone]
         vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
         mine = state.of(vertices)
-        heirs = np.setdiff1d(np.append(mine.bones[mine.weights > 0], parent), [bone, -1])
-        if not len(vertices) or not len(heirs):
+        heirs = np.isin(np.arange(model.bone_count), np.append(mine.bones[mine.weights > 0], parent))
+        heirs[bone] = False
+        if not len(vertices) or not heirs.any():
             return vertices, mine, np.inf if len(vertices) else 0.0
         data = self.kind.source.rows(vertices)
-        others, errors = refitted(model, heirs, data, mine)
-        added = errors - vertex_errors(model, mine, data)
-        slots = padded_influences(others.bones, others.weights, mine.bones.shape[1])
-        others = VertexState(mine.points, slots[0].astype(np.int32), slots[1], mine.importance)
-        return vertices, others, float(added.sum() if mine.importance is None else added @ mine.importance)
+        others, errors = with_heirs(heirs, model, model.data_products(data), mine)
+        return vertices, others, counted(errors - vertex_errors(model, mine, data), mine)
 
     def smooth(self, matrix: AnimationMatrix, triangles: np.ndarray, amount: float, progress: Progress) -> None:
         """Smooth weights, within the limits of posing, and the motion for them."""

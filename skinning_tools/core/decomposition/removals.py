@@ -17,7 +17,7 @@ from .bone_model import BoneModel
 from .reduction import AnimationMatrix
 from .sweeps import vertex_blocks
 from .transforms import design_matrix, from_rows
-from .vertex_step import VertexState, choose_among, choose_weights
+from .vertex_step import VertexState, choose_among
 
 # A quantile over the frames: a part that turns in one clip of many counts, and a single bad frame does not.
 _QUANTILE = 0.98
@@ -119,11 +119,7 @@ def _without(
     if len(able):
         once, place = np.unique(rows[able], return_inverse=True)
         products = model.data_products(sample.rows(once))[place.reshape(-1)]
-        mine, allowed = fitted.of(able), heirs[owners[able]]
-        best = np.argmin(np.where(allowed, model.errors_alone(mine.points, products), np.inf), axis=1)
-        start = np.where(np.take_along_axis(allowed, mine.bones, axis=1), mine.bones, best[:, None])
-        bones, weights, _ = choose_among(allowed, model, products, mine.points, start, mine.weights)
-        fitted.put(able, replace(mine, bones=bones, weights=weights))
+        fitted.put(able, with_heirs(heirs[owners[able]], model, products, fitted.of(able))[0])
     return [fitted.of(part) for part in np.split(np.arange(len(rows)), np.cumsum(counts)[:-1])]
 
 
@@ -151,18 +147,19 @@ def _need(
     return float(worth * cost / max(least, 1e-9))
 
 
-def refitted(
-    model: BoneModel, heirs: np.ndarray, data: np.ndarray, mine: VertexState
+def with_heirs(
+    heirs: np.ndarray, model: BoneModel, products: np.ndarray, mine: VertexState
 ) -> tuple[VertexState, np.ndarray]:
-    """Vertices (n,) with the bones ``heirs``, ascending, only: the best of them starts where another one was; and their
-    squared errors less ‖y‖² (n,)."""
-    few = model.of_bones(heirs)
-    place = np.minimum(np.searchsorted(heirs, mine.bones), len(heirs) - 1)
-    products = few.data_products(data)
-    best = np.argmin(few.errors_alone(mine.points, products), axis=1)
-    start = np.where(heirs[place] == mine.bones, place, best[:, None])
-    bones, weights, errors = choose_weights(few, products, mine.points, start, mine.weights)
-    return VertexState(mine.points, heirs[bones], weights, mine.importance), errors
+    """Vertices (n,) with the bones ``heirs`` only, (P,) bool or (n, P), at least one for each vertex: the best of them
+    starts where another one was; and their squared errors less ‖y‖² (n,).
+
+    products (n, P, 4): from ``BoneModel.data_products``.
+    """
+    allowed = np.broadcast_to(heirs, products.shape[:2])
+    best = np.argmin(np.where(allowed, model.errors_alone(mine.points, products), np.inf), axis=1)
+    start = np.where(np.take_along_axis(allowed, mine.bones, axis=1), mine.bones, best[:, None])
+    bones, weights, errors = choose_among(allowed, model, products, mine.points, start, mine.weights)
+    return replace(mine, bones=bones, weights=weights), errors
 
 
 def frame_errors(sample: AnimationMatrix, model: BoneModel, data: np.ndarray, state: VertexState) -> np.ndarray:

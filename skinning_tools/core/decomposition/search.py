@@ -6,18 +6,15 @@ missed least, and begin again where the error is largest; if that ends lower aft
 is worth is measured with its vertices refitted to the bones around it, since others can replace most bones in part.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ..binding.influence_rows import padded_influences
 from ..deform.influences import weight_matrix
 from ..progress import Progress, span
 from ..solve_effort import SWEEPS_OF_MOVE
 from .bone_model import BoneModel
 from .prepared import Prepared
-from .removals import refitted
+from .removals import with_heirs
 from .rest_pose import blended_system, squared_errors
 from .skin import Skin, begin
 from .types import Settings
@@ -66,7 +63,7 @@ def _moved(skin: Skin, count: int, skipped: int) -> Skin:
     data = skin.kind.source.rows(slice(None))
     products = model.data_products(data)
     left = squared_errors(*blended_system(model, products, state.bones, state.weights), state.points)
-    costs, replacements = _removals(model, data, state, left)
+    costs, replacements = _removals(model, products, state, left)
     gone = np.argsort(costs, kind="stable")[min(skipped // 2, len(costs) - count) :][:count]
     for bone in gone:
         # Where two bones of one vertex go, the later one takes over what the first had given it.
@@ -80,24 +77,20 @@ def _moved(skin: Skin, count: int, skipped: int) -> Skin:
 
 
 def _removals(
-    model: BoneModel, data: np.ndarray, state: VertexState, left: np.ndarray
+    model: BoneModel, products: np.ndarray, state: VertexState, left: np.ndarray
 ) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, VertexState]]]:
     """How much the squared error rises without each bone (P,); and its vertices, with other bones instead."""
     used = weight_matrix(state.bones, state.weights, model.bone_count)
-    near = (used.T @ used).toarray() > 0
+    others = ~np.eye(model.bone_count, dtype=bool)
+    near = ((used.T @ used).toarray() > 0) & others
+    heirs = np.where(near.any(axis=1, keepdims=True), near, others)
     costs, replacements = np.zeros(model.bone_count), {}
     importance = np.ones(len(left)) if state.importance is None else state.importance
     for bone in range(model.bone_count):
         vertices = np.flatnonzero(((state.bones == bone) & (state.weights > 0)).any(axis=1))
-        heirs = np.setdiff1d(np.flatnonzero(near[bone]), bone)
-        if not len(heirs):
-            heirs = np.setdiff1d(np.arange(model.bone_count), bone)
-        mine = state.of(vertices)
-        if len(vertices):
-            mine, errors = refitted(model, heirs, data[vertices], mine)
-            costs[bone] = importance[vertices] @ (errors - left[vertices])
-        bones, weights = padded_influences(mine.bones, mine.weights, state.bones.shape[1])
-        replacements[bone] = vertices, replace(mine, bones=bones, weights=weights)
+        without, errors = with_heirs(heirs[bone], model, products[vertices], state.of(vertices))
+        costs[bone] = importance[vertices] @ (errors - left[vertices])
+        replacements[bone] = vertices, without
     return costs, replacements
 
 

@@ -173,7 +173,7 @@ def test_bones_are_chosen_among_those_of_each_vertex_as_if_there_were_no_others(
     assert np.take_along_axis(allowed, chosen, axis=1).all()
     np.testing.assert_allclose(fitted.sum(axis=1), 1)
     for rows, mine in zip(groups, sets, strict=True):
-        few = model.of_bones(mine)
+        few = BoneModel(to_rows(transforms[:, mine]))
         given = few.data_products(data[rows]), points[rows], np.searchsorted(mine, indices[rows]), weights[rows]
         np.testing.assert_allclose(errors[rows], choose_weights(few, *given)[2], atol=1e-9)
 
