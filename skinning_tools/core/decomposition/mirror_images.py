@@ -52,14 +52,15 @@ def with_mirror_images(skin: Skin, prepared: Prepared, most: int, optimize_rest_
         named = np.where(names[image] >= 0, names[image], names[bone])
         bones[mine], weights[mine] = tidy_influences(named, shares, bones.shape[1])
     begin = skin.rows.reshape(count, 4, -1)[np.append(np.arange(count), carriers)]
-    grown = replace(skin, rows=begin.reshape(4 * len(begin), -1)).refitted(replace(state, bones=bones, weights=weights))
+    grown = replace(skin, rows=begin.reshape(4 * len(begin), -1))
+    grown = grown.fitted_to(replace(state, bones=bones, weights=weights))
     grown = grown.improved(range(1, 1 + _SWEEPS), optimize_rest_pose, progress)
     idle = _idle(grown, matrix, mean_frame_errors(matrix, BoneModel(skin.rows), state), carriers)
     if len(idle) == len(lone):
         return skin
     if idle:
         rows, state = without_bones(grown.rows, grown.state, idle)
-        grown = replace(grown, rows=rows).refitted(state)
+        grown = replace(grown, rows=rows).fitted_to(state)
     return grown if grown.squared_error() <= skin.squared_error() else skin
 
 

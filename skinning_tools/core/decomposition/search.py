@@ -3,7 +3,7 @@
 
 The alternation of vertices and bones ends in the nearest of many valleys. Here some bones are taken from where they are
 missed least, and begin again where the error is largest; if that ends lower after some sweeps, it stays. What a bone
-is worth is measured with its vertices refitted to the bones around it, since others can replace most bones in part.
+is worth is measured with its vertices fitted to the bones around it, since others can replace most bones in part.
 """
 
 import numpy as np
@@ -73,7 +73,7 @@ def _moved(skin: Skin, count: int, skipped: int) -> Skin:
     for bone, patch in zip(gone, _worst_patches(state, left, skin.bone_count, count, skipped), strict=False):
         state.bones[patch], state.weights[patch] = bone, 0.0
         state.weights[patch, 0] = 1.0
-    return skin.refitted(state)
+    return skin.fitted_to(state)
 
 
 def _removals(

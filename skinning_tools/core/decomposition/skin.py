@@ -46,7 +46,7 @@ class Skin:
         """‖TX − A‖² − ‖A‖²."""
         return self._equations(self.state).squared_error(self.rows)
 
-    def refitted(self, state: VertexState) -> "Skin":
+    def fitted_to(self, state: VertexState) -> "Skin":
         """The bones fitted to other vertices, or to the same ones with other bones."""
         return replace(self, rows=self.kind.fit(self._equations(state), self.rows), state=state)
 

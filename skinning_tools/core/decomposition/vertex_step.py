@@ -79,7 +79,7 @@ def improve_by_products(
     if optimize_rest_pose:
         own = OwnBones(model, products, bones)
         points = _moved(own, points, weights)[0]
-        weights = _refitted(own, points, bones, weights)
+        weights = _reweighted(own, points, bones, weights)
         points, errors = _moved(own, points, weights)
         bones, weights = strongest_first(bones, weights)
         state.points[part] = points
@@ -94,7 +94,7 @@ def _moved(own: OwnBones, points: np.ndarray, weights: np.ndarray) -> tuple[np.n
     return points, squared_errors(matrices, right, points)
 
 
-def _refitted(own: OwnBones, points: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _reweighted(own: OwnBones, points: np.ndarray, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """New weights (n, K) of the same bones for new rest positions; the old where no worse. Rows sum to exactly 1."""
     gram, data = own.fit(points)
     present = np.ascontiguousarray(weights.T)
