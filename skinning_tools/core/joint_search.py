@@ -53,17 +53,13 @@ _CENTRAL = 1.5
 
 
 def find_joint_hierarchy(
-    rest: np.ndarray,
-    bones: np.ndarray,
-    weights: np.ndarray,
-    transforms: np.ndarray,
-    triangles: np.ndarray | None = None,
+    rest: np.ndarray, bones: np.ndarray, weights: np.ndarray, transforms: np.ndarray, triangles: np.ndarray
 ) -> JointHierarchy:
     """The tree of joints that explains how bones move against each other.
 
-    rest (N, 3); bones, weights (N, K); transforms (F, P, 3, 4): a decomposition's; triangles (T, 3): its surface, if it
-    has one. Of all trees the one with the least sum of costs; a link is more costly the more its joint slips and the
-    more the bones move against each other, where the joint is far from either bone, where the way from one to the
+    rest (N, 3); bones, weights (N, K); transforms (F, P, 3, 4): a decomposition's; triangles (T, 3): its surface, which
+    may have none. Of all trees the one with the least sum of costs; a link is more costly the more its joint slips and
+    the more the bones move against each other, where the joint is far from either bone, where the way from one to the
     other over the surface is a detour, or where they touch less than either touches another bone. Links whose joint
     does not hold are left out between parts that do not touch, so that an independent part has its own root. A tree's
     root is in the middle between its ends, where limbs hang from on both sides. Joints lie inside the body where the
@@ -75,7 +71,7 @@ def find_joint_hierarchy(
     regions = BoneRegions((rest - center) / size, bones, weights, bone_count)
     links = _Links(regions, rigid_motion(transforms, rest, bones, weights), center, size)
     surface = None
-    if triangles is not None and len(triangles):
+    if len(triangles):
         surface = BodySurface(regions.points, triangles)
         links.weigh_body(regions, surface)
     plane, pairs = mirror_symmetry(regions.points)

@@ -74,20 +74,15 @@ def nearest_images(rest: np.ndarray, pairs: np.ndarray, plane: float) -> np.ndar
 
 
 def mirrored_bones(
-    rest: np.ndarray,
-    pairs: np.ndarray,
-    bones: np.ndarray,
-    weights: np.ndarray,
-    bone_count: int,
-    triangles: np.ndarray | None = None,
+    rest: np.ndarray, pairs: np.ndarray, bones: np.ndarray, weights: np.ndarray, bone_count: int, triangles: np.ndarray
 ) -> np.ndarray:
     """(P,) the bone that mirrors each bone in x, itself in the middle, −1 without one.
 
-    rest (N, 3); pairs (N,): of ``mirror_symmetry``; bones, weights (N, K); triangles (T, 3): with them, vertices count
-    by their areas, as those of fingers are many.
+    rest (N, 3); pairs (N,): of ``mirror_symmetry``; bones, weights (N, K); triangles (T, 3): where there
+    are any, vertices count by their areas, as those of fingers are many.
     """
     paired = np.flatnonzero(pairs >= 0)
-    areas = np.ones(len(rest)) if triangles is None else vertex_areas(rest, triangles)
+    areas = vertex_areas(rest, triangles)
     areas = areas if areas.any() else np.ones(len(rest))
     # As much on both sides, however they are triangulated.
     areas[paired] = 0.5 * (areas[paired] + areas[pairs[paired]])

@@ -26,6 +26,7 @@ from skinning_tools.core.errors import SkinningError
 from skinning_tools.core.joint_search import find_joint_hierarchy
 from skinning_tools.core.key_reduction import reduce_keys
 from tests.core import random_inputs as inputs
+from tests.core.skinned_shapes import NO_TRIANGLES
 
 
 def unless_refused(function, *arguments, **options):
@@ -180,7 +181,7 @@ def _frames_of(placement) -> np.ndarray:
 def bones_are_placed_and_channels_multiply_back(random):
     rest, bones, weights, transforms = _rig(random, int(random.integers(2, 9)))
     bone_count = transforms.shape[1]
-    hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)
+    hierarchy = find_joint_hierarchy(rest, bones, weights, transforms, NO_TRIANGLES)
     assert np.isfinite(hierarchy.joints).all()
     assert np.isfinite(hierarchy.slips).all()
     assert depths(hierarchy.parents).max() < bone_count
@@ -213,7 +214,7 @@ def fewer_keys_stay_within_the_tolerance(random):
     result = Decomposition(rest, transforms, bones, weights, "AFFINE", axes, 0.0, 0.0, (), 1)
     placement, tree = place_bones(rest, bones, weights, bone_count), None
     if random.random() < 0.4:
-        hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)
+        hierarchy = find_joint_hierarchy(rest, bones, weights, transforms, NO_TRIANGLES)
         tree = JointTree(hierarchy, _frames_of(place_at_joints(placement, hierarchy, rest, bones, weights)), False)
     frames = _frames_of(placement)
     channels = bone_channels(result, frames, tree)

@@ -3,6 +3,8 @@
 
 import numpy as np
 
+NO_TRIANGLES = np.zeros((0, 3), int)
+
 
 def cuboid(columns=60, rows=12, length=6.0):
     """A closed bar along x, 1 × 1 across: rest (N, 3) and triangles (T, 3), outside out."""

@@ -8,6 +8,7 @@ from skinning_tools.core.joint_search import find_joint_hierarchy
 from skinning_tools.core.joints_in_body import into_body
 from skinning_tools.core.pair_motion import PairMotion
 from tests.core import skinned_shapes
+from tests.core.skinned_shapes import NO_TRIANGLES
 
 
 def strip(places):
@@ -145,7 +146,7 @@ def test_arms_that_swing_in_step_hang_from_the_trunk():
         turned = Rotation.from_rotvec(0.3 * random.normal(size=3)).as_matrix()
         transforms[frame, 1:] = skinned_shapes.about(turned, [2.5, 0, 0.5])[:3]
     skin = points, part[:, None].astype(np.int32), np.ones((len(points), 1))
-    assert find_joint_hierarchy(*skin, transforms).parents.tolist() != [-1, 0, 0]
+    assert find_joint_hierarchy(*skin, transforms, NO_TRIANGLES).parents.tolist() != [-1, 0, 0]
     assert find_joint_hierarchy(*skin, transforms, triangles).parents.tolist() == [-1, 0, 0]
 
 
@@ -233,7 +234,7 @@ def test_a_limb_hangs_from_what_it_touches_most():
             transforms[frame, bone] = skinned_shapes.about(turned, [4, 6.5, 0.4])[:3]
             transforms[frame, bone, :, 3] += shift
     skin = points, limb[:, None].astype(np.int32), np.ones((len(points), 1))
-    assert find_joint_hierarchy(*skin, transforms).parents.tolist() != [-1, 0, 0]
+    assert find_joint_hierarchy(*skin, transforms, NO_TRIANGLES).parents.tolist() != [-1, 0, 0]
     assert find_joint_hierarchy(*skin, transforms, kept).parents.tolist() == [-1, 0, 0]
 
 
@@ -245,7 +246,7 @@ def test_what_hangs_together_has_one_root_and_what_flies_away_its_own():
     transforms[1:, 1:, :, 3] = random.normal(size=(9, 2, 3))
     part = np.concatenate([np.where(points[:, 0] < 5, 0, 1), np.full(len(ball), 2)])[:, None]
     skin = np.concatenate([points, ball]), part, np.ones((len(part), 1))
-    assert find_joint_hierarchy(*skin, transforms).parents.tolist() == [-1, -1, -1]
+    assert find_joint_hierarchy(*skin, transforms, NO_TRIANGLES).parents.tolist() == [-1, -1, -1]
     hierarchy = find_joint_hierarchy(*skin, transforms, np.concatenate([triangles, more + len(points)]))
     assert (hierarchy.parents[:2] < 0).sum() == 1
     assert hierarchy.parents[2] == -1

@@ -13,6 +13,7 @@ from skinning_tools.core.joint_hierarchy import JointHierarchy, carried_along, i
 from skinning_tools.core.joint_search import find_joint_hierarchy
 from skinning_tools.core.key_reduction import reduce_keys
 from tests.core import skinned_shapes
+from tests.core.skinned_shapes import NO_TRIANGLES
 
 
 def arm(frame_count=20, joints=(2.0, 4.0), turn=0.6, seed=0, axis=None):
@@ -41,7 +42,7 @@ def links(hierarchy):
 
 
 def test_the_joints_of_an_arm_are_recovered():
-    hierarchy = find_joint_hierarchy(*arm())
+    hierarchy = find_joint_hierarchy(*arm(), NO_TRIANGLES)
     assert links(hierarchy) == {frozenset((0, 1)), frozenset((1, 2))}
     assert hierarchy.parents[1] == -1, "the middle bone is in the middle of the tree"
     np.testing.assert_allclose(hierarchy.joints[[0, 2]], [[2, 0, 0], [4, 0, 0]], atol=0.01)
@@ -80,7 +81,7 @@ def test_legs_hang_from_the_body_and_not_from_each_other():
         for bone, sign in ((1, 1), (2, -1)):
             turned = Rotation.from_rotvec([sign * angle, 0, 0]).as_matrix()
             transforms[frame, bone] = skinned_shapes.about(turned, [0, 0, -0.5])[:3]
-    hierarchy = find_joint_hierarchy(rest, bones, np.stack([own, 1 - own], axis=1), transforms)
+    hierarchy = find_joint_hierarchy(rest, bones, np.stack([own, 1 - own], axis=1), transforms, NO_TRIANGLES)
     assert hierarchy.parents.tolist() == [-1, 0, 0]
 
 
@@ -113,7 +114,9 @@ def test_a_wing_hangs_from_the_middle_of_its_root():
         turned = Rotation.from_rotvec([0, 0.6 * np.sin(2 * np.pi * frame / 20), 0]).as_matrix()
         transforms[frame, 1] = skinned_shapes.about(turned, [0.55, 0, 0])[:3]
     bones = np.repeat([0, 1], [len(body), len(wing)])[:, None]
-    hierarchy = find_joint_hierarchy(np.concatenate([body, wing]), bones, np.ones(bones.shape), transforms)
+    hierarchy = find_joint_hierarchy(
+        np.concatenate([body, wing]), bones, np.ones(bones.shape), transforms, NO_TRIANGLES
+    )
     assert hierarchy.parents.tolist() in ([-1, 0], [1, -1])
     joint = hierarchy.joints[np.argmax(hierarchy.parents)]
     np.testing.assert_allclose(joint, [0.55, 1.0, 0.0], atol=0.15)
@@ -138,7 +141,7 @@ def test_a_limb_hangs_from_the_larger_of_two_bones_that_move_alike(small, side):
 
 def test_a_bone_is_not_drawn_longer_than_what_it_moves():
     rest, bones, weights, transforms = arm()
-    hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)
+    hierarchy = find_joint_hierarchy(rest, bones, weights, transforms, NO_TRIANGLES)
     far = replace(hierarchy, joints=hierarchy.joints + np.array([0, 50, 0]))
     plain = place_bones(rest, bones, weights, 3)
     assert np.all(place_at_joints(plain, far, rest, bones, weights).lengths[[0, 2]] <= 2.001 * plain.lengths[[0, 2]])
@@ -146,7 +149,7 @@ def test_a_bone_is_not_drawn_longer_than_what_it_moves():
 
 def test_a_skeleton_is_drawn_from_joint_to_joint_and_to_the_end():
     rest, bones, weights, transforms = arm()
-    hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)
+    hierarchy = find_joint_hierarchy(rest, bones, weights, transforms, NO_TRIANGLES)
     placed = place_at_joints(place_bones(rest, bones, weights, 3), hierarchy, rest, bones, weights)
     ends = np.stack([placed.heads, placed.heads + placed.lengths[:, None] * placed.axes[:, :, 1]])
     assert hierarchy.parents.tolist() == [1, -1, 1]
@@ -157,17 +160,17 @@ def test_a_skeleton_is_drawn_from_joint_to_joint_and_to_the_end():
 
 def test_a_hinge_is_joined_where_its_bones_meet():
     """Along its axis the motion does not determine the joint."""
-    hierarchy = find_joint_hierarchy(*arm(axis=(0, 0, 1.0)))
+    hierarchy = find_joint_hierarchy(*arm(axis=(0, 0, 1.0)), NO_TRIANGLES)
     np.testing.assert_allclose(hierarchy.joints[[0, 2]], [[2, 0, 0], [4, 0, 0]], atol=0.01)
 
 
 def test_size_and_place_do_not_matter():
     rest, bones, weights, transforms = arm()
-    plain = find_joint_hierarchy(rest, bones, weights, transforms)
+    plain = find_joint_hierarchy(rest, bones, weights, transforms, NO_TRIANGLES)
     far = np.array([3e4, -1e4, 2e4])
     moved = transforms.copy()
     moved[..., 3] = 1e3 * transforms[..., 3] + far - np.einsum("fpij,j->fpi", transforms[..., :3], far)
-    hierarchy = find_joint_hierarchy(1e3 * rest + far, bones, weights, moved)
+    hierarchy = find_joint_hierarchy(1e3 * rest + far, bones, weights, moved, NO_TRIANGLES)
     np.testing.assert_array_equal(hierarchy.parents, plain.parents)
     np.testing.assert_allclose((hierarchy.joints - far) / 1e3, plain.joints, atol=1e-4)
     np.testing.assert_allclose(hierarchy.slips / 1e3, plain.slips, atol=1e-6)
@@ -177,7 +180,7 @@ def test_bones_that_fly_apart_are_not_joined():
     random = np.random.default_rng(3)
     rest, bones, weights, transforms = arm()
     transforms[..., 3] += random.normal(size=(*transforms.shape[:2], 3))
-    assert np.all(find_joint_hierarchy(rest, bones, weights, transforms).parents == -1)
+    assert np.all(find_joint_hierarchy(rest, bones, weights, transforms, NO_TRIANGLES).parents == -1)
 
 
 def test_the_skeleton_of_a_person_is_recovered(shared_data):
@@ -187,7 +190,7 @@ def test_the_skeleton_of_a_person_is_recovered(shared_data):
     weights, bones = data["influence_weights"].astype(float), np.maximum(data["influence_bones"], 0).astype(int)
     weights /= weights.sum(axis=1, keepdims=True)
     transforms, parents, names = data["walk_matrices"].astype(float), data["parents"], data["bone_names"]
-    hierarchy = find_joint_hierarchy(data["rest"].astype(float), bones, weights, transforms)
+    hierarchy = find_joint_hierarchy(data["rest"].astype(float), bones, weights, transforms, NO_TRIANGLES)
     found = links(hierarchy)
     used = np.bincount(bones.ravel(), weights.ravel(), len(parents)) > 0
     diagonal = np.linalg.norm(np.ptp(data["rest"], axis=0))
@@ -224,7 +227,7 @@ def test_whatever_there_is(case):
     else:
         transforms = transforms + np.random.default_rng(0).normal(size=transforms.shape) * [0.3, 0.3, 0.3, 0.0]
     with np.errstate(all="raise"):
-        hierarchy = find_joint_hierarchy(rest, bones, weights, transforms)
+        hierarchy = find_joint_hierarchy(rest, bones, weights, transforms, NO_TRIANGLES)
     bone_count = transforms.shape[1]
     assert hierarchy.parents.shape == (bone_count,)
     assert np.all(np.isfinite(hierarchy.joints))
@@ -243,7 +246,7 @@ def test_many_bones_look_at_near_ones_only():
     rest, _, weights, transforms = arm(joints=joints, turn=0.1)
     strongest = np.argsort(-weights, axis=1)[:, :4]
     kept = np.take_along_axis(weights, strongest, axis=1)
-    hierarchy = find_joint_hierarchy(rest, strongest, kept / kept.sum(axis=1, keepdims=True), transforms)
+    hierarchy = find_joint_hierarchy(rest, strongest, kept / kept.sum(axis=1, keepdims=True), transforms, NO_TRIANGLES)
     assert (hierarchy.parents >= 0).sum() > 0.9 * len(joints)
 
 
@@ -269,7 +272,7 @@ def decomposition(kind):
 
 def joint_tree(result):
     """Hierarchy, bones at rest and joints at rest, all as an armature would have them."""
-    hierarchy = find_joint_hierarchy(result.rest, result.bones, result.weights, result.transforms)
+    hierarchy = find_joint_hierarchy(result.rest, result.bones, result.weights, result.transforms, NO_TRIANGLES)
     own_axes = result.bone_axes if result.bone_kind == "SCALED" else None
     placement = place_bones(result.rest, result.bones, result.weights, 3, own_axes)
     frames = []
@@ -348,4 +351,5 @@ def test_the_root_is_the_hip_though_the_head_is_large_and_the_arms_are_long():
             moved = square(skinned_shapes.about(turned, joints[bone]))
             transforms[frame, bone] = (moved if bone == parent else square(transforms[frame, parent]) @ moved)[:3]
     skin = np.repeat(np.arange(6), 60)[:, None], np.ones((360, 1))
-    assert find_joint_hierarchy(clouds.reshape(-1, 3), *skin, transforms).parents.tolist() == [1, -1, 0, 0, 1, 1]
+    tree = find_joint_hierarchy(clouds.reshape(-1, 3), *skin, transforms, NO_TRIANGLES)
+    assert tree.parents.tolist() == [1, -1, 0, 0, 1, 1]

@@ -13,6 +13,7 @@ from skinning_tools.core.joint_hierarchy import JointHierarchy, hinge_axes, stil
 from skinning_tools.core.limb_pairs import with_limb_pairs
 from skinning_tools.core.skeleton_symmetry import mirror_symmetry, mirrored_bones, symmetric_joints
 from tests.core import skinned_shapes
+from tests.core.skinned_shapes import NO_TRIANGLES
 
 # A trunk with a head, two arms of two bones each, and something on one side only.
 PARENTS = np.array([-1, 0, 0, 2, 0, 4, 0], dtype=np.int32)
@@ -40,8 +41,8 @@ def hierarchy(partners=PARTNERS):
     return JointHierarchy(PARENTS, JOINTS, np.zeros(len(PARENTS)), partners, 0.0)
 
 
-def partners_of(rest, *skin):
-    return mirrored_bones(rest, mirror_symmetry(rest)[1], *skin)
+def partners_of(rest, bones, weights, bone_count, triangles=NO_TRIANGLES):
+    return mirrored_bones(rest, mirror_symmetry(rest)[1], bones, weights, bone_count, triangles)
 
 
 def test_bones_find_their_partners():

@@ -11,7 +11,7 @@ from ..dense import one_blas_thread
 from ..geometry import diagonal
 from ..joints_in_body import into_body
 from ..pair_motion import pair_motion
-from ..progress import Progress, ignore, span
+from ..progress import Progress, span
 from .bone_model import homogeneous
 from .moving_joints import MovingJoints
 from .partial_transforms import Joints, skin_equations, solve_transforms
@@ -40,8 +40,8 @@ class NewJoints:
         movable: np.ndarray,
         given: np.ndarray,
         fixed: np.ndarray,
-        importance: np.ndarray | None = None,
-        progress: Progress = ignore,
+        importance: np.ndarray | None,
+        progress: Progress,
     ):
         """above: the bone that each bone hangs from, whether its joint holds or not, and movable, bool: those whose
         joints move, both (P,) of the bones that are not ``fixed``; skin: bones and weights (N, K). The others as for
@@ -71,7 +71,7 @@ class NewJoints:
         self.joints = self._found = self._inside(joints, self._pairs.joints(self._meeting, _FAINT_TURN))
 
     @one_blas_thread()
-    def moved(self, skin: tuple[np.ndarray, np.ndarray], motion: np.ndarray, progress: Progress = ignore) -> Joints:
+    def moved(self, skin: tuple[np.ndarray, np.ndarray], motion: np.ndarray, progress: Progress) -> Joints:
         """The joints after some steps from ``motion`` (F, P, 3, 4), for ``skin``. Raises Cancelled."""
         matrix, fixed = self._matrix, self._fixed
         points, start = matrix.from_object_space(self._rest, motion)

@@ -35,7 +35,7 @@ def waving():
         rest, motion[..., :3, :], bones, weights, "RIGID", np.tile(np.eye(3), (3, 1, 1)), 0.0, 0.0, (0.0,), 3
     )
     joints = np.array([[0.0, 0, 0], *([x, 0, 0] for x in JOINTS)])
-    partners = mirrored_bones(rest, mirror_symmetry(rest)[1], bones, weights, 3)
+    partners = mirrored_bones(rest, mirror_symmetry(rest)[1], bones, weights, 3, skinned_shapes.NO_TRIANGLES)
     np.testing.assert_array_equal(partners, [0, -1, -1])
     return found, JointHierarchy(np.array([-1, 0, 1], np.int32), joints, np.zeros(3), partners, 0.0)
 
