@@ -23,6 +23,7 @@ from ..progress import Progress, checkpoint, ignore, span
 from ..strongest import strongest_bones
 from .bone_kinds import StiffBones
 from .bone_model import BoneModel
+from .prepared import Prepared
 from .reduction import AnimationMatrix, Reduction
 from .removals import (
     LEAST_WORTH,
@@ -69,31 +70,20 @@ _DOUBTFUL = 0.9
 _NO_PART = 0.1
 
 
-def prune_bones(
-    matrix: AnimationMatrix,
-    reduction: Reduction,
-    rows: np.ndarray,
-    state: VertexState,
-    triangles: np.ndarray,
-    optimize_rest_pose: bool,
-    progress: Progress,
-) -> tuple[np.ndarray, VertexState, list[float]]:
-    """Remove rigid bones that are not needed: the least needed first, none with a bone that replaces it, and again.
-
-    rows: Tᵀ (4P, 3F) of ``state``; triangles (T, 3). Returns those of the bones that are left, the state of all
-    vertices, and ‖TX − A‖² − ‖A‖² after each sweep over them; all as it was, and no sweep, if every bone is needed.
-    Raises Cancelled.
-    """
-    skin = _pruned_sample(matrix, reduction, rows, state, optimize_rest_pose, progress)
+def prune_bones(skin: Skin, prepared: Prepared, optimize_rest_pose: bool, progress: Progress) -> Skin:
+    """``skin`` without the rigid bones that are not needed: the least needed go first, none with a bone that replaces
+    it, and again. All as it was, and no sweep more, if every bone is needed. Raises Cancelled."""
+    matrix = prepared.matrix
+    few = _pruned_sample(skin, prepared, optimize_rest_pose, progress)
     # As few numbers as possible, as these are all vertices.
-    noise = mean_frame_errors(matrix, BoneModel(rows), state)
-    whole = _stiff(matrix, reduction, rows, state)
-    if skin.bone_count < whole.bone_count:
-        whole = _with_all_vertices(matrix, replace(whole, rows=skin.rows), optimize_rest_pose, span(progress, 0.7, 0.9))
-    if len(triangles):
-        surface = BodySurface(matrix.rest_pose(), triangles)
+    noise = mean_frame_errors(matrix, BoneModel(skin.rows), skin.state)
+    whole = _stiff(matrix, prepared.reduction, skin)
+    if few.bone_count < whole.bone_count:
+        whole = _with_all_vertices(matrix, replace(whole, rows=few.rows), optimize_rest_pose, span(progress, 0.7, 0.9))
+    if len(prepared.triangles):
+        surface = BodySurface(matrix.rest_pose(), prepared.triangles)
         whole = _without_doubtful(matrix, surface, whole, noise, optimize_rest_pose, span(progress, 0.9, 0.9))
-    return whole.rows, whole.state, [*whole.errors]
+    return replace(whole, kind=skin.kind.for_error(whole.errors[-1] + prepared.squared_norm))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,29 +94,23 @@ class _Solved:
     errors: np.ndarray
 
 
-def _stiff(matrix: AnimationMatrix, reduction: Reduction, rows: np.ndarray, state: VertexState) -> Skin:
-    """Rigid bones, in the unreduced animation where they leave little more than the reduction loses."""
+def _stiff(matrix: AnimationMatrix, reduction: Reduction, skin: Skin) -> Skin:
+    """``skin`` in the unreduced animation where its rigid bones leave little more than the reduction loses."""
     kind = StiffBones(matrix, reduction, scaled=False)
-    squared_error = Skin(kind.final, rows, state).squared_error() + matrix.counted_norm(state.importance)
-    return Skin(kind.for_error(squared_error), rows, state)
+    squared_error = replace(skin, kind=kind.final).squared_error() + matrix.counted_norm(skin.state.importance)
+    return replace(skin, kind=kind.for_error(squared_error))
 
 
-def _pruned_sample(
-    matrix: AnimationMatrix,
-    reduction: Reduction,
-    rows: np.ndarray,
-    state: VertexState,
-    optimize_rest_pose: bool,
-    progress: Progress,
-) -> Skin:
+def _pruned_sample(skin: Skin, prepared: Prepared, optimize_rest_pose: bool, progress: Progress) -> Skin:
     """The bones that are needed, of some vertices; see ``prune_bones``."""
-    vertices = np.arange(0, len(state.points), max(1, len(state.points) // _SAMPLE))
-    sample = matrix.of_vertices(vertices)
-    skin = _stiff(sample, reduction.of_vertices(vertices), rows, state.of(vertices))
-    noise = frame_errors(sample, BoneModel(rows), sample.rows(slice(None)), skin.state)
+    count, first_count = len(skin.state.points), skin.bone_count
+    vertices = np.arange(0, count, max(1, count // _SAMPLE))
+    sample = prepared.matrix.of_vertices(vertices)
+    skin = _stiff(sample, prepared.reduction.of_vertices(vertices), replace(skin, state=skin.state.of(vertices)))
+    noise = frame_errors(sample, BoneModel(skin.rows), sample.rows(slice(None)), skin.state)
     given = _united(sample, _Solved(skin, noise.mean(axis=1)), noise, optimize_rest_pose)
     while True:
-        left = _without_needless(sample, given, noise, len(rows) // 4, optimize_rest_pose, progress)
+        left = _without_needless(sample, given, noise, first_count, optimize_rest_pose, progress)
         given = _united(sample, left, noise, optimize_rest_pose)
         if given is left:
             return left.skin

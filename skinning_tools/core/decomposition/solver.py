@@ -27,7 +27,7 @@ from .reduction import AnimationMatrix, Reduction, reduce_animation
 from .residual import fit_residual_shapes
 from .sample import take_sample
 from .search import search_bones
-from .skin import Skin, begin
+from .skin import begin
 from .smooth_solution import smooth_solution
 from .starts import segmentations
 from .surface import with_closer_surface
@@ -220,11 +220,7 @@ def _solve(
             found = begun.improved(sweeps[:first], optimize, part, few.watching(watch))
     if settings.prune:
         with clock.stage("pruning"):
-            part = span(progress, solved, early)
-            given = few.matrix, few.reduction, found.rows, found.state, few.triangles
-            rows, state, more = prune_bones(*given, optimize, part)
-            errors = (*found.errors, *more)
-            found = Skin(found.kind.for_error(errors[-1] + few.squared_norm), rows, state, errors)
+            found = prune_bones(found, few, optimize, span(progress, solved, early))
     if sample is not None:
         found = sample.spread(found, prepared)
     if settings.prune:

@@ -9,9 +9,12 @@ from scipy.spatial.transform import Rotation
 
 from skinning_tools.core.animation import Animation
 from skinning_tools.core.decomposition import Settings, decompose
+from skinning_tools.core.decomposition.bone_kinds import StiffBones
 from skinning_tools.core.decomposition.bone_model import homogeneous
+from skinning_tools.core.decomposition.prepared import Prepared
 from skinning_tools.core.decomposition.pruning import prune_bones
 from skinning_tools.core.decomposition.reduction import AnimationMatrix, reduce_animation
+from skinning_tools.core.decomposition.skin import Skin
 from skinning_tools.core.decomposition.transforms import to_rows
 from skinning_tools.core.decomposition.vertex_step import VertexState
 from skinning_tools.core.deform import skin_frame
@@ -45,6 +48,14 @@ def bar(joints, turn=0.5, noise=0.0):
 def along_y(animation):
     """Each part of a bar then mirrors itself in x."""
     return Animation(animation.frames[..., [2, 0, 1]], animation.triangles)
+
+
+def pruned(matrix, motion, state, triangles, optimize_rest_pose=True):
+    """The Skin that is left of bones with the motion (F, P, 3, 4) and the vertices ``state``."""
+    reduction = reduce_animation(matrix, 1e-6)
+    skin = Skin(StiffBones(matrix, reduction, scaled=False), to_rows(motion), state)
+    skin = replace(skin, errors=(skin.squared_error(),))
+    return prune_bones(skin, Prepared(triangles, matrix, reduction), optimize_rest_pose, ignore)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
@@ -115,7 +126,6 @@ def test_nothing_changes_if_all_bones_are_needed():
 def test_bones_without_vertices_and_copies_of_a_bone_go():
     animation = bar((3.0,))
     matrix = AnimationMatrix(animation.frames)
-    reduction = reduce_animation(matrix, 1e-6)
     solved = decompose(animation, Settings(bone_count=2, bone_kind="RIGID"))
     rest, transforms = matrix.from_object_space(solved.rest, solved.transforms)
     # Bones 2 and 3 are copies of 0 and 1, which share the vertices with them; 4 has none.
@@ -126,10 +136,10 @@ def test_bones_without_vertices_and_copies_of_a_bone_go():
         np.where(even, solved.bones, solved.bones + 2).astype(np.int32),
         solved.weights,
     )
-    rows, state, errors = prune_bones(matrix, reduction, to_rows(copied), state, animation.triangles, True, ignore)
-    assert len(rows) == 4 * 2
-    assert state.bones.max() == 1
-    assert np.sqrt(max(errors[-1] + matrix.squared_norm, 0.0) / (matrix.height * len(rest))) < 1e-3
+    found = pruned(matrix, copied, state, animation.triangles)
+    assert found.bone_count == 2
+    assert found.state.bones.max() == 1
+    assert np.sqrt(max(found.errors[-1] + matrix.squared_norm, 0.0) / (matrix.height * len(rest))) < 1e-3
 
 
 def test_bones_are_not_fitted_before_all_vertices_have_their_weights():
@@ -150,10 +160,11 @@ def test_bones_are_not_fitted_before_all_vertices_have_their_weights():
     bones, weights = strongest_first(own, weights, 4)
     even = np.arange(len(rest))[:, None] % 2 == 0
     bones = np.where((bones == 2) & even, 5, bones).astype(np.int32)
-    given = to_rows(transforms[:, [0, 1, 2, 3, 4, 2]]), VertexState(homogeneous(points), bones, weights), triangles
-    rows, _, errors = prune_bones(matrix, reduce_animation(matrix, 1e-6), *given, True, ignore)
-    assert len(rows) == 4 * 5
-    assert np.sqrt(max(errors[0] + matrix.squared_norm, 0.0) / (FRAMES * len(rest))) < 1e-5
+    state = VertexState(homogeneous(points), bones, weights)
+    found = pruned(matrix, transforms[:, [0, 1, 2, 3, 4, 2]], state, triangles)
+    assert found.bone_count == 5
+    # The first one is of the skin as it was.
+    assert np.sqrt(max(found.errors[1] + matrix.squared_norm, 0.0) / (FRAMES * len(rest))) < 1e-5
 
 
 @pytest.mark.parametrize("reach", [0.01, 0.8])
@@ -174,11 +185,9 @@ def test_bones_whose_blend_moves_a_rigid_part_become_its_bone(reach):
     points, motion = matrix.from_object_space(rest, np.concatenate([still[:, None], off], axis=1))
     own = np.tile(np.arange(5, dtype=np.int32), (len(rest), 1))
     state = VertexState(homogeneous(points), *strongest_first(own, np.hstack([share[:, :1], share[:, 1:] * mine]), 5))
-    rows, state, errors = prune_bones(
-        matrix, reduce_animation(matrix, 1e-6), to_rows(motion), state, triangles, False, ignore
-    )
-    assert len(rows) == 4 * 2
-    assert np.sqrt(max(errors[-1] + matrix.squared_norm, 0.0) / (matrix.height * len(rest))) < 1e-3
+    found = pruned(matrix, motion, state, triangles, optimize_rest_pose=False)
+    assert found.bone_count == 2
+    assert np.sqrt(max(found.errors[-1] + matrix.squared_norm, 0.0) / (matrix.height * len(rest))) < 1e-3
 
 
 @pytest.mark.parametrize(("count", "scattered", "kept"), [(16, False, True), (16, True, False), (2, False, False)])
@@ -200,8 +209,8 @@ def test_a_bone_of_scattered_or_very_few_vertices_is_no_part(count, scattered, k
     matrix = AnimationMatrix(np.einsum("fnij,nj->fni", transforms[:, bones], points))
     points[:, :3], motion = matrix.from_object_space(rest, transforms)
     state = VertexState(points, bones[:, None].astype(np.int32), np.ones((len(rest), 1)))
-    given = matrix, reduce_animation(matrix, 1e-6), to_rows(motion), state, animation.triangles
-    assert len(prune_bones(*given, False, ignore)[0]) == 4 * (3 if kept else 2)
+    found = pruned(matrix, motion, state, animation.triangles, optimize_rest_pose=False)
+    assert found.bone_count == (3 if kept else 2)
 
 
 @pytest.mark.parametrize("given", [{"bone_kind": "AFFINE"}, {"bone_kind": "RIGID", "target_error": 1.0}])
