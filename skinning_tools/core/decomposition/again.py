@@ -7,25 +7,18 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ..animation import Animation, check_animation
-from ..binding.influence_rows import padded_influences, tidy_influences
 from ..deform.influences import weight_matrix
-from ..dense import one_blas_thread
 from ..geometry import diagonal
 from ..joint_hierarchy import moments
 from ..progress import Progress, ignore, span
-from ..strongest import strongest_first
-from .bone_model import BoneModel, homogeneous
 from .first_weights import FirstWeights, first_weights
-from .idle_influences import without_idle_influences
-from .near_weights import PoseLimits
 from .new_joints import NewJoints
 from .partial import Given, solve_weights
-from .partial_transforms import Joints, skin_equations, solve_transforms
+from .partial_transforms import Joints, solve_transforms
+from .posable_weights import PosableWeights
 from .reduction import AnimationMatrix
 from .smoothness import Smoothness, neighbor_weights
 from .solver import checked_importance
-from .transforms import to_rows
-from .vertex_step import VertexState
 
 # Weights and motion in turn: the error falls by less than a hundredth in the rounds after the third.
 _ROUNDS = 3
@@ -136,16 +129,6 @@ def solve_again(
     return solution.result()
 
 
-@dataclass(frozen=True, eq=False)
-class _Round:
-    """What a round came to: fields of SolvedAgain."""
-
-    transforms: np.ndarray
-    bones: np.ndarray
-    weights: np.ndarray
-    heads: np.ndarray
-
-
 class _Alternation:
     """Motion and weights, each solved for the present other; the best of the rounds counts.
 
@@ -171,7 +154,7 @@ class _Alternation:
         importance: np.ndarray | None,
     ):
         self._animation, self._rest, self._edges, self._skeleton, self._start = animation, rest, edges, skeleton, start
-        self._stored = stored
+        self._stored, self._matrix = stored, AnimationMatrix(animation.frames)
         self._max_influences, self._smoothness, self._importance = max_influences, smoothness, importance
         self._given = replace(stored, bones=start.bones, weights=start.weights)
         self._joints, self._motion = skeleton.joints, skeleton.motion.copy()
@@ -183,24 +166,17 @@ class _Alternation:
         small = skeleton.known & ~start.new & (amounts < _SMALL * amounts.mean())
         self._most = np.where(small, _MOST_GROWTH * amounts, np.inf)
         self._kept_small = np.zeros(len(skeleton.parents), bool)
-        self._rounds: list[_Round] = []
+        self._rounds: list[SolvedAgain] = []
 
     def end_round(self) -> None:
-        given = self._given
-        self._rounds.append(_Round(self._transforms.copy(), given.bones, given.weights, self._heads))
+        given, start, small = self._given, self._start, self._kept_small
+        transforms, heads = self._transforms.copy(), self._heads
+        self._rounds.append(SolvedAgain(transforms, given.bones, given.weights, heads, start.new, small, start.lost))
 
     def result(self) -> SolvedAgain:
         rounds = self._rounds if self._first_may_stay() else self._rounds[1:]
-        best = min(rounds, key=self._posable.squared_error)
-        return SolvedAgain(
-            best.transforms,
-            best.bones,
-            best.weights,
-            best.heads,
-            self._start.new,
-            self._kept_small,
-            self._start.lost,
-        )
+        best = min(rounds, key=lambda each: self._posable.squared_error(each.transforms, (each.bones, each.weights)))
+        return replace(best, kept_small=self._kept_small)
 
     def _first_may_stay(self) -> bool:
         """Whether the stored weights are what they would become, but for the error."""
@@ -209,7 +185,7 @@ class _Alternation:
         # Where locked bones are more than the limit, they stay.
         if start.new.any() or start.lost.any() or (counts[0] > np.maximum(counts[1], self._max_influences)).any():
             return False
-        if self._posable.broken(first):
+        if self._posable.broken(first.heads, (first.bones, first.weights)):
             return False
         if not self._smoothness:
             return True
@@ -306,10 +282,10 @@ class _Alternation:
             stays, self._left_out = stays | ~self._left_out, np.zeros(len(stays), bool)
         self._given = replace(self._given, bones=bones, weights=weights, locked_vertices=stays)
 
-    def _posable_weights(self) -> "_PosableWeights":
+    def _posable_weights(self) -> PosableWeights:
         given = replace(self._given, locked_vertices=self._stored.locked_vertices)
-        return _PosableWeights(
-            self._animation, self._rest, given, self._skeleton.parents, self._max_influences, self._importance
+        return PosableWeights(
+            self._matrix, self._rest, given, self._skeleton.parents, self._max_influences, self._importance
         )
 
     def _weighted(self, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
@@ -342,69 +318,3 @@ class _Alternation:
     def _amounts(self, bones: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """(Q,) how many vertices each bone moves, by their weights."""
         return np.bincount(bones.ravel(), weights.ravel(), len(self._skeleton.parents))
-
-
-class _PosableWeights:
-    """Keeps weights within the limits of posing, but for vertices that the user has locked, or with weights of locked
-    bones."""
-
-    def __init__(
-        self,
-        animation: Animation,
-        rest: np.ndarray,
-        start: Given,
-        parents: np.ndarray,
-        max_influences: int,
-        importance: np.ndarray | None,
-    ):
-        self._rest, self._parents, self._locked = rest, parents, start.locked_bones
-        self._max_influences, self._importance = max_influences, importance
-        self._whole = matrix = AnimationMatrix(animation.frames)
-        held = start.locked_vertices | (start.locked_bones[start.bones] & (start.weights > 0)).any(axis=1)
-        self._free = np.flatnonzero(~held)
-        self._matrix = matrix.of_vertices(self._free) if held.any() else matrix
-
-    @one_blas_thread()
-    def limited(
-        self,
-        transforms: np.ndarray,
-        heads: np.ndarray,
-        skin: tuple[np.ndarray, np.ndarray],
-        former: tuple[np.ndarray, np.ndarray],
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """bones and weights (N, K) within the limits about ``heads`` (P, 3), from those of ``skin``, or as they were in
-        ``former``, without idle influences."""
-        bones, weights = skin[0].copy(), skin[1].copy()
-        # Of vertices with locked bones, rows may be wider.
-        width = min(self._max_influences, bones.shape[1])
-        state = self._state(bones[:, :width], weights[:, :width])
-        earlier = tidy_influences(former[0][self._free], former[1][self._free], width)
-        before = VertexState(state.points, *padded_influences(*earlier, width))
-        model = BoneModel(to_rows(self._matrix.from_object_space(self._rest, transforms)[1]))
-        limits = self._limits(heads, len(transforms))
-        limits.keep(model, state, self._matrix, optimize_rest_pose=False, former=before)
-        state.bones, state.weights = strongest_first(state.bones, state.weights)
-        state = without_idle_influences(model, state, self._matrix, limits, optimize_rest_pose=False)
-        kept = padded_influences(state.bones, state.weights, bones.shape[1])
-        bones[self._free], weights[self._free] = kept
-        return bones, weights
-
-    def broken(self, found: _Round) -> bool:
-        """Whether some weights are beyond the limits."""
-        limits = self._limits(found.heads, len(found.transforms))
-        return bool(limits.broken(self._state(found.bones, found.weights)).any())
-
-    @one_blas_thread()
-    def squared_error(self, found: _Round) -> float:
-        """Of all vertices by their importance, less that of vertices at 0, in solver units."""
-        points, motion = self._whole.from_object_space(self._rest, found.transforms)
-        skin = homogeneous(points), found.bones, found.weights, len(found.heads)
-        return skin_equations(self._whole, *skin, ignore, self._importance).squared_error(to_rows(motion))
-
-    def _limits(self, heads: np.ndarray, frame_count: int) -> PoseLimits:
-        return PoseLimits(self._parents, self._matrix.points_from_object_space(heads), frame_count, self._locked)
-
-    def _state(self, bones: np.ndarray, weights: np.ndarray) -> VertexState:
-        points = homogeneous(self._matrix.points_from_object_space(self._rest[self._free]))
-        importance = None if self._importance is None else self._importance[self._free]
-        return VertexState(points, bones[self._free], weights[self._free], importance)
