@@ -7,7 +7,8 @@ from .preconditions import check_bones
 
 
 def selectable(armature: bpy.types.Object) -> bpy.types.bpy_prop_collection:
-    """The bones or pose bones that store the selection, in order: it moved to pose bones in Blender 5.0."""
+    """The bones or pose bones that store the selection, and what Pose Mode hides, in order: both moved to pose bones in
+    Blender 5.0."""
     return armature.pose.bones if "select" in bpy.types.PoseBone.bl_rna.properties else armature.data.bones
 
 

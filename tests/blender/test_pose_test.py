@@ -10,7 +10,9 @@ import pytest
 
 from skinning_tools import command_line
 from skinning_tools.blender import attributes, self_contact
+from skinning_tools.blender.armatures import bones_edited
 from skinning_tools.blender.background import drain
+from skinning_tools.blender.bone_selection import selectable
 from skinning_tools.blender.error_display import POSE_TEST_COLORS
 from skinning_tools.blender.weight_tools import forget_figures
 from skinning_tools.core.errors import BadScene
@@ -61,6 +63,28 @@ def test_it_stretches_edges_as_blender_does(arm, volume):
     assert moving_meshes.state() == before
     stretch = {bone.name: bone.stretch for bone in found.bones}
     assert stretch["Bone 2"] == pytest.approx(stretch_in_blender(ob, rig, "Bone 2"), rel=1e-4)
+
+
+@pytest.mark.parametrize("hiding", ["bone", "collection", "collections"])
+def test_of_controls_that_carry_the_deforming_bones_only_visible_ones_turn(arm, hiding):
+    ob, rig = arm
+    with bones_edited(bpy.context, rig) as edit_bones:
+        above = None
+        for bone in [edit_bones[f"Bone {number}"] for number in range(5)]:
+            control = edit_bones.new(bone.name.replace("Bone", "Control"))
+            control.head, control.tail, control.use_deform = bone.head, bone.tail, False
+            control.parent, bone.use_connect = above, False
+            bone.parent = above = control
+    outer = rig.data.collections.new("Outer")
+    inner = rig.data.collections.new("Inner", parent=outer)
+    (inner if hiding == "collections" else outer).assign(rig.data.bones["Control 2"])
+    if hiding == "bone":
+        selectable(rig)["Control 2"].hide = True
+    else:
+        outer.is_visible = False
+    turned = {bone.name for bone in drain(pose_test.run_pose_test(bpy.context, ob, contact=False)).bones}
+    assert "Control 1" in turned
+    assert "Control 2" not in turned
 
 
 def test_a_hard_joint_is_red_and_named(arm):

@@ -12,6 +12,7 @@ import numpy as np
 from ...blender import background
 from ...blender.armatures import rest_matrices
 from ...blender.bodies import named_parents, to_mesh
+from ...blender.bone_selection import selectable
 from ...blender.character import character_of
 from ...blender.error_display import POSE_TEST_COLORS, add_colors
 from ...blender.figures import Figure, Result, each
@@ -221,12 +222,14 @@ def _joints(skin: Skin) -> _Joints:
         return _Joints(names, skeleton.rest, np.arange(len(names)), skeleton.parents, skin.bones)
     every = tuple(armature.data.bones.keys())
     place = np.array([every.index(name) for name in names])
-    turned = [index for index, name in enumerate(every) if _is_shown(armature.data.bones[name])]
+    turned = [index for index, name in enumerate(every) if _is_shown(armature, name)]
     turned = turned or place.tolist()
     shown = tuple(every[index] for index in turned)
     parents = named_parents(armature, every)
     return _Joints(shown, rest_matrices(armature, shown), np.array(turned), parents, place[skin.bones])
 
 
-def _is_shown(bone: bpy.types.Bone) -> bool:
-    return not bone.hide and (not bone.collections or any(each.is_visible for each in bone.collections))
+def _is_shown(armature: bpy.types.Object, name: str) -> bool:
+    collections = armature.data.bones[name].collections
+    shown = not collections or any(each.is_visible_effectively for each in collections)
+    return shown and not selectable(armature)[name].hide
