@@ -85,7 +85,8 @@ class JointSystem:
 class JointSteps:
     """Rigid bones on joints and all that the normal equations know about them, in solver units.
 
-    parents (P,); free (P,) bool: the others have a given motion. mass (P,): the squared weights that a bone carries.
+    parents (P,); free (P,) bool: the others have a given motion. At least one free bone has vertices. mass (P,): the
+    squared weights that a bone carries.
     """
 
     def __init__(self, equations: NormalEquations, parents: np.ndarray, free: np.ndarray):

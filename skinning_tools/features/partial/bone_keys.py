@@ -193,7 +193,7 @@ def local_poses(bone: bpy.types.Bone, poses: np.ndarray, parent: np.ndarray | No
 
 
 def _composed(bone: bpy.types.Bone, basis: np.ndarray, parent: np.ndarray | None) -> np.ndarray:
-    """The inverse of ``_local``."""
+    """The inverse of ``local_poses``."""
     frame = _frame_of(bone, parent)
     return _converted(bone, basis, parent, invert=False) if frame is None else frame @ basis
 
