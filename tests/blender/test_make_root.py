@@ -9,8 +9,10 @@ from scipy.spatial.transform import Rotation
 from skinning_tools.blender.actions import existing_curves
 from skinning_tools.blender.background import drain
 from skinning_tools.features.partial import again, new_root, root_notes
+from skinning_tools.features.partial.panel import SKINNING_PT_partial_solves
 from tests.blender import moving_meshes, scenes
 from tests.blender.joint_scenes import FRAMES, bending_bar, convert, size_of, turning_bar
+from tests.blender.panel_recorder import drawn, pressable
 from tests.blender.partial_scenes import select
 from tests.blender.refusals import refused
 
@@ -79,6 +81,18 @@ def test_make_root_turns_the_way_to_the_root_and_keeps_all_motion(monkeypatch):
     solved = drain(again.solve_again(bpy.context, jointed))
     assert jointed["skinning_e_rms"] <= 1.001 * error
     assert not any("found" in note for note in solved.notes), "its joints are known"
+
+
+def test_the_button_takes_the_armature_of_the_panel():
+    _, rig = convert(bending_bar((0.0, 1.5)), bone_count=2, bone_kind="RIGID", joint_hierarchy=True)
+    rig.data.bones.active = next(bone for bone in rig.data.bones if bone.parent)
+    select(scenes.link(bpy.data.objects.new("Aside", None)))
+    assert "Make Root" not in pressable(drawn(SKINNING_PT_partial_solves))
+    bpy.context.scene.skinning_partial.armature = rig.name
+    layout = drawn(SKINNING_PT_partial_solves)
+    assert "Make Root" in pressable(layout)
+    assert layout.buttons["Make Root"].armature == rig.name
+    assert bpy.ops.skinning.make_root("EXEC_DEFAULT", armature=rig.name) == {"FINISHED"}
 
 
 def test_make_root_leaves_what_lies_between_the_last_frame_and_the_present_pose_out_of_limits():

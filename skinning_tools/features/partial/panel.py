@@ -74,8 +74,10 @@ class SKINNING_PT_partial_solves(SidebarPanel, bpy.types.Panel):
         for name in _SOLVES:
             body = _draw_solve(layout, context, name, mesh, job)
             if body is not None and name == "again":
-                reason = "" if job is not None else reason_not_to_work(context, check_reroot)
-                draw_button(body, context, "skinning.make_root", "Make Root", "BONE_DATA", reason)
+                check = partial(check_reroot, armature=settings.armature)
+                reason = "" if job is not None else reason_not_to_work(context, check)
+                button = draw_button(body, context, "skinning.make_root", "Make Root", "BONE_DATA", reason)
+                button.armature = settings.armature
             if body is not None and name == "helpers":
                 _draw_removal(body, context, job)
         draw_failure(layout, context, SKINNING_PT_partial_solves)
