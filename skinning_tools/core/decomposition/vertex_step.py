@@ -199,7 +199,9 @@ def choose_among(
     chosen, fitted, errors = bones.copy(), np.zeros(weights.shape), np.empty(count)
     sizes = np.minimum(allowed.sum(axis=1), influences + _EXTRA_CANDIDATES + 1)
     for size in np.unique(sizes):
-        few = np.flatnonzero(sizes == size)
+        same = sizes == size
+        # Their products are not copied where that is not needed.
+        few = slice(None) if same.all() else np.flatnonzero(same)
         given = model, products[few], points[few], bones[few], weights[few]
         found, shares, errors[few] = choose_weights(*given, allowed=allowed[few])
         chosen[few] = found[:, :1]
