@@ -103,8 +103,13 @@ def _without(own: OwnBones, now: VertexState, last: int, limits: PoseLimits, opt
     base.weights[:, last] = 0.0
     gram, products = own.fit(base.points)
     fitted, _ = fit_convex(gram[:last, :last], products[:last])
+    fitted = (fitted / fitted.sum(axis=0)).T
+    # An unused slot, which may be before those of far bones, repeats the first bone and stays unused.
+    repeated = np.where(base.bones[:, 1:last] == base.bones[:, :1], fitted[:, 1:], 0.0)
+    fitted[:, 0] += repeated.sum(axis=1)
+    fitted[:, 1:] -= repeated
     change = np.zeros(base.weights.shape)
-    change[:, :last] = (fitted / fitted.sum(axis=0)).T - base.weights[:, :last]
+    change[:, :last] = fitted - base.weights[:, :last]
     length = np.abs(change).max(axis=1, keepdims=True)
     change *= np.minimum(1.0, SMALL / np.where(length > 0, length, 1.0))
     left = replace(base, weights=base.weights + change)

@@ -82,6 +82,26 @@ def test_a_bone_that_moves_alike_keeps_no_weight_far_from_its_neighbors(parents,
     np.testing.assert_array_equal(result.bones[:, 0], bones[:, 0])
 
 
+def test_a_slot_before_that_of_a_far_bone_stays_unused():
+    """Vertices follow bones 0 and 1, and hardly a far one. Which of two slots a bone gets in a fit, rounding tells."""
+    random, motion = np.random.default_rng(1), np.tile(np.eye(3, 4), (6, 4, 1, 1))
+    rest = random.uniform(0.0, 4.0, (5000, 3))
+    for frame, bone in np.ndindex(6, 4):
+        turned = Rotation.from_rotvec(0.4 * random.normal(size=3)).as_matrix()
+        motion[frame, bone] = skinned_shapes.about(turned, [bone, 0, 0])
+    first = random.uniform(0.4, 0.9, len(rest))
+    weights = np.stack([first, 0.995 - first, np.full(len(rest), 0.005), np.zeros(len(rest))], axis=1)
+    bones = np.tile(np.array([0, 1, 3, 0], np.int32), (len(rest), 1))
+    positions = np.array([skin_frame(rest, bones, weights, each) for each in motion])
+    matrix = AnimationMatrix((positions + 0.02 * random.normal(size=positions.shape)).astype(np.float32))
+    points, motion = matrix.from_object_space(rest, motion)
+    limits = PoseLimits(np.array([-1, 0, 1, 2]), np.tile(points.mean(axis=0), (4, 1)), 6)
+    given = BoneModel(to_rows(motion)), VertexState(homogeneous(points), bones, weights), matrix, limits
+    result = without_idle_influences(*given, optimize_rest_pose=False)
+    used = np.where(result.weights > 0, result.bones, -1 - np.arange(4))
+    assert (np.diff(np.sort(used, axis=1), axis=1) > 0).all()
+
+
 def test_a_small_influence_that_is_seen_stays():
     """Its loss would be a small share of the error of all vertices."""
     first = np.arange(VERTICES) < 3
