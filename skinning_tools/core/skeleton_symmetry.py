@@ -11,8 +11,11 @@ from .strongest import strongest_bones
 
 # Of the body's diagonal: the farthest that a vertex may be from the mirror image of its partner.
 _TOLERANCE = 0.01
-# Vertices that vote for a plane, each with so many that are nearest to it as seen from the side.
-_SAMPLE, _BESIDE = 2000, 8
+# Vertices that vote for a plane, each with so many that are nearest to it as seen from the side; how far votes may be
+# from each other to count as one, in tolerances.
+_SAMPLE, _BESIDE, _WINDOW = 2000, 64, 0.1
+# Planes tried after that in the middle of the body: theirs, and then the one in the middle of what it pairs.
+_TRIES = 2
 # The share of vertices with a partner from which a body counts as symmetric.
 _SYMMETRIC = 0.8
 # The least cosine between the weights of a bone and the mirror image of those of its partner.
@@ -42,10 +45,15 @@ def mirror_symmetry(rest: np.ndarray) -> tuple[float, np.ndarray | None]:
     gaps, pairs = cKDTree(rest).query(mirrored(rest, plane))
     if (gaps > tolerance).any():
         other = _plane_of_most(rest, tolerance)
-        others, images = cKDTree(rest).query(mirrored(rest, other))
-        # How far off vertices without an image are says nothing.
-        if np.minimum(others, tolerance).sum() < np.minimum(gaps, tolerance).sum():
-            plane, gaps, pairs = other, others, images
+        for _ in range(_TRIES):
+            others, images = cKDTree(rest).query(mirrored(rest, other))
+            near = others <= tolerance
+            # How far off vertices without an image are says nothing.
+            if np.minimum(others, tolerance).sum() < np.minimum(gaps, tolerance).sum():
+                plane, gaps, pairs = other, others, images
+            if not near.any():
+                break
+            other = float(np.median(0.5 * (rest[near, 0] + rest[images[near], 0])))
     near = gaps <= tolerance
     return plane, np.where(near, pairs, -1) if np.count_nonzero(near) >= _SYMMETRIC * len(rest) else None
 
@@ -55,12 +63,10 @@ def _plane_of_most(rest: np.ndarray, tolerance: float) -> float:
     sample = np.arange(0, len(rest), max(1, len(rest) // _SAMPLE))
     distances, beside = cKDTree(rest[:, 1:]).query(rest[sample, 1:], min(_BESIDE, len(rest)))
     distances, beside = distances.reshape(len(sample), -1), beside.reshape(len(sample), -1)
-    found = (distances <= tolerance) & (beside != sample[:, None])
-    if not found.any():
-        return float(rest[:, 0].mean())
-    middles = np.sort(0.5 * (rest[sample, :1] + rest[beside, 0])[found])
-    # The window of one tolerance that holds most of them.
-    counts = np.searchsorted(middles, middles + tolerance, "right") - np.arange(len(middles))
+    # A vertex is its own image if it is in the plane.
+    middles = np.sort(0.5 * (rest[sample, :1] + rest[beside, 0])[distances <= tolerance])
+    # The narrow window that holds most of them: those of vertices that mirror each other are at one place.
+    counts = np.searchsorted(middles, middles + _WINDOW * tolerance, "right") - np.arange(len(middles))
     first = int(counts.argmax())
     return float(np.median(middles[first : first + counts[first]]))
 

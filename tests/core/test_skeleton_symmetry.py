@@ -131,6 +131,14 @@ def test_bones_are_drawn_as_mirror_images():
     np.testing.assert_allclose(placed.axes[[0, 1], 0, 1], 0.0, atol=1e-12)
 
 
+def test_on_a_regular_grid_the_plane_is_not_half_a_cell_off():
+    """There, each vertex has an image but those at the rim."""
+    x, z = (each.ravel() for each in np.meshgrid(np.linspace(-1.0, 1.0, 41), np.linspace(0.0, 2.0, 41)))
+    pole = np.column_stack([np.full(100, 1.5), np.full(100, 0.3), np.linspace(0.0, 3.0, 100)])
+    plane, _ = mirror_symmetry(np.concatenate([np.column_stack([x, 0.0 * x, z]), pole]))
+    assert plane == pytest.approx(0.0, abs=1e-9)
+
+
 @pytest.mark.parametrize("hand", [3, 5])
 def test_what_one_hand_holds_makes_no_hand_longer(hand):
     """As a sword: the bone of the hand that holds it is drawn as that of the other hand."""
