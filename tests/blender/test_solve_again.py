@@ -186,7 +186,8 @@ def test_solve_again_gives_what_a_deleted_bone_moved_to_its_neighbors(arm, monke
     assert not [curve for curve in curves(rig.animation_data.action) if gone in curve.data_path]
     assert gone not in jointed.vertex_groups, "the conversion has made it"
     assert (
-        found.record.warning == "farther from the target than before: undo, or subdivide bones where Show Error is red"
+        found.record.warning == "farther from the target than before: undo, or solve again once more, or subdivide "
+        "bones where Show Error is red"
     )
     assert [own.weight(vertex) for vertex in range(5)] == [0.5] * 5
 

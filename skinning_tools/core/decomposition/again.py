@@ -7,10 +7,12 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ..animation import Animation, check_animation
+from ..bone_order import linked_bones
 from ..deform.influences import weight_matrix
 from ..geometry import diagonal
 from ..joint_hierarchy import moments
 from ..progress import Progress, ignore, span
+from ..strongest import strongest_bones
 from .first_weights import FirstWeights, first_weights
 from .new_joints import NewJoints
 from .partial import Given, solve_weights
@@ -231,20 +233,34 @@ class _Alternation:
 
     def hold_bones_that_move_alike(self) -> None:
         """Lock the weights of known bones that move as others do, such as those of a side that stands still, or of feet
-        on the ground. The motion does not tell them apart, so that any weights would do. The largest one stays free."""
-        given, bones = self._given, np.flatnonzero(~self._start.new)
-        spreads = moments(self._rest, given.bones, given.weights, len(self._skeleton.parents))
-        alike = np.zeros((len(bones), len(bones)))
-        for place, bone in enumerate(bones):
-            apart = self._transforms[:, bones] - self._transforms[:, [bone]]
-            moved = np.einsum("fpij,jk,fpik->p", apart, spreads[bone], apart) / len(apart)
-            alike[place] = moved < (_ALIKE * diagonal(self._rest)) ** 2
-        groups = connected_components(alike * alike.T, directed=False)[1]
+        on the ground. The motion does not tell them apart, so that any weights would do. The largest one stays free.
+        Vertices of a new bone follow none that moves as it does but is not next to it in the skeleton."""
+        given, known = self._given, ~self._start.new
+        alike = self._alike()
+        bones = np.flatnonzero(known)
+        groups = connected_components(alike[np.ix_(bones, bones)], directed=False)[1]
         order = np.argsort(-self._amounts(given.bones, given.weights)[bones], kind="stable")
-        held = np.zeros(len(self._skeleton.parents), bool)
-        held[bones] = True
+        held = known.copy()
         held[bones[order[np.unique(groups[order], return_index=True)[1]]]] = False
+        apart = alike & ~linked_bones(self._skeleton.parents)
+        owners, ((vertices, near), *around) = strongest_bones(given.bones, given.weights), self._parts
+        for bone in np.flatnonzero(~known & apart.any(axis=1)):
+            mine = vertices & (owners == bone)
+            vertices = vertices & ~mine
+            around.append((mine, near & ~apart[bone]))
+        self._parts = (vertices, near), *around
         self._lock(held)
+
+    def _alike(self) -> np.ndarray:
+        """(Q, Q) bool, symmetric: bones that carry the vertices of either to the same places; none with itself."""
+        spreads = moments(self._rest, self._given.bones, self._given.weights, len(self._skeleton.parents))
+        alike = np.zeros((len(spreads), len(spreads)), bool)
+        for bone, spread in enumerate(spreads):
+            apart = self._transforms - self._transforms[:, [bone]]
+            moved = np.einsum("fpij,jk,fpik->p", apart, spread, apart) / len(apart)
+            alike[bone] = moved < (_ALIKE * diagonal(self._rest)) ** 2
+        np.fill_diagonal(alike, False)
+        return alike & alike.T
 
     def _lock(self, bones: np.ndarray) -> None:
         """Keep the weights of ``bones`` (Q,) bool from here on."""

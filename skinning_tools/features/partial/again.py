@@ -298,7 +298,8 @@ def _ways(edited: _Edited, settings: AgainSettings, gone: Sequence[str]) -> list
     if settings.smoothness > POSABLE_SMOOTHNESS + 1e-6:
         ways.append("lower Smoothness")
     if gone:
-        ways.append("subdivide bones where Show Error is red")
+        # Vertices that have lost their bone begin with that of a neighbor, from which one solve may lead too little.
+        ways += ["solve again once more", "subdivide bones where Show Error is red"]
     return ways
 
 

@@ -177,6 +177,31 @@ def test_what_lies_on_a_body_does_not_take_it_over_when_the_bone_of_that_is_gone
     np.testing.assert_array_equal(owners[kept], bones[kept, 0])
 
 
+def test_new_bones_that_move_alike_keep_to_their_vertices():
+    """One bone has led both legs, and each gets one of its own: the motion does not tell them apart."""
+    body, triangles = skinned_shapes.cuboid(columns=12, rows=6, length=2.0)
+    places = np.array([[0.0, 0, 3.0], [0.0, 2.0, 0.0], [0.0, -2.0, 0.0]])
+    rest = np.concatenate([body + place for place in places])
+    faces = np.concatenate([triangles + number * len(body) for number in range(3)])
+    part = np.repeat(np.arange(3), len(body))
+    bones, weights = np.minimum(part, 1)[:, None].astype(np.int32), np.ones((len(rest), 1))
+    heads = np.array([[0.0, 0.0, 3.0], [1.0, 0.0, 1.0], [0.0, 2.0, 0.5], [0.0, -2.0, 0.5]])
+    motion = np.tile(np.eye(3, 4), (8, 4, 1, 1))
+    for frame, angle in enumerate(np.linspace(0.0, 0.8, 8)):
+        motion[frame, 1:] = skinned_shapes.about(Rotation.from_rotvec([0, angle, 0]).as_matrix(), heads[1])
+    frames = np.array([skin_frame(rest, bones, weights, each) for each in motion])
+    frames += np.random.default_rng(5).normal(scale=0.01, size=frames.shape)
+    parents, known = np.array([-1, 0, 1, 1]), np.array([True, True, False, False])
+    bone_ends = np.stack([heads, heads + np.array([2.0, 0, 0])], axis=1)
+    none = np.zeros(4, bool)
+    skeleton = EditedSkeleton(Joints(heads, parents), parents, bone_ends, motion, none, none, known)
+    stored = Given(bones, weights, none, np.zeros(len(rest), bool))
+    found = solve_again(Animation(frames.astype(np.float32), faces), rest, NO_EDGES, stored, skeleton, 4)
+    shares = skinned_shapes.dense(found.bones, found.weights, 4)
+    np.testing.assert_array_equal(shares[part == 1, 3], 0.0)
+    np.testing.assert_array_equal(shares[part == 2, 2], 0.0)
+
+
 @pytest.mark.parametrize("locked", [False, True])
 @pytest.mark.parametrize("noted", [False, True])
 def test_vertices_of_a_removed_bone_do_not_follow_one_elsewhere_that_moves_alike(locked, noted):
