@@ -133,7 +133,7 @@ def _convert(
         solving = background.run_in_worker(
             lambda progress: _solve(source.animation, clips, solver, settings, importance, progress)
         )
-        decomposition, hierarchy, free_e_rms = yield from _stage("solve", solving, "Solving")
+        decomposition, hierarchy, free_e_rms, strays = yield from _stage("solve", solving, "Solving")
 
     with _timed(seconds, "write"):
         writing = _write(context, settings, clips, decomposition, hierarchy, made)
@@ -157,8 +157,8 @@ def _convert(
         play_clip(rig.armature, rig.objects, clips[0].name)
 
     write_error_attribute(rig, meter.vertex_error)
-    solved = decomposition, rig, settings, free_e_rms
-    notes = (*notes, *notes_on_solve(*solved, source.animation.triangles), *texts_of(source.omissions))
+    solved = decomposition, rig, settings, free_e_rms, strays
+    notes = (*notes, *notes_on_solve(*solved), *texts_of(source.omissions))
     # Those that became skinned objects of their own.
     objects = [part.object for part in source.parts]
     record = record_of(objects, source, decomposition, rig, meter, settings)
@@ -272,18 +272,22 @@ def _solve(
     settings: ConvertSettings,
     importance: np.ndarray | None,
     progress: Progress,
-) -> "tuple[Decomposition, JointHierarchy | None, float | None]":
-    """The decomposition, the hierarchy of its joints or None, and, where the joints hold the bones, E_RMS without."""
+) -> "tuple[Decomposition, JointHierarchy | None, float | None, np.ndarray]":
+    """The decomposition, the hierarchy of its joints or None, where the joints hold the bones, E_RMS without, and the
+    ``stray_roots`` (n,)."""
     from ...core.decomposition.clips import decompose_clips
     from ...core.decomposition.skeleton import find_skeleton
+    from ...core.joint_search import stray_roots
 
     # A mesh without motion could be solved, but nobody wants the result.
     check_animation(animation)
     lengths = [len(clip.frame_numbers) for clip in clips]
     if not settings.joint_hierarchy:
-        return decompose_clips(animation, lengths, solver, progress, importance), None, None
+        return decompose_clips(animation, lengths, solver, progress, importance), None, None, np.zeros(0, int)
     held, slip = settings.rotation_only, 0.01 * settings.joint_slip
-    return find_skeleton(animation, lengths, solver, progress, importance, held=held, slip=slip)
+    found, hierarchy, free_e_rms = find_skeleton(animation, lengths, solver, progress, importance, held=held, slip=slip)
+    strays = stray_roots(hierarchy, found.rest, found.bones, found.weights, animation.triangles)
+    return found, hierarchy, free_e_rms, strays
 
 
 def _while_there(steps: background.Steps[Made], objects: Sequence[bpy.types.Object]) -> background.Steps[Made]:

@@ -42,10 +42,11 @@ def notes_on_solve(
     rig: Rig,
     settings: ConvertSettings,
     free_e_rms: float | None,
-    triangles: np.ndarray,
+    strays: np.ndarray,
 ) -> list[str]:
-    """Notes on what the solve came to. free_e_rms: E_RMS of bones without joints, if known; triangles (T, 3)."""
-    notes, still, stray, error = [], rig.bones.still, _stray(decomposition, rig, triangles), decomposition.e_rms
+    """Notes on what the solve came to. free_e_rms: E_RMS of bones without joints, if known; strays (n,): the bones that
+    begin trees of their own although their surface goes on in a larger one."""
+    notes, still, stray, error = [], rig.bones.still, _named(rig, strays), decomposition.e_rms
     lopsided, unmatched = _sided(rig)
     loose = [] if settings.rotation_only else _loose(decomposition, rig)
     if settings.rotation_only and free_e_rms is not None and error > max(_COSTLY * free_e_rms, _VISIBLE):
@@ -110,16 +111,6 @@ def _loose(decomposition: "Decomposition", rig: Rig) -> list[str]:
         return []
     slips, size = rig.bones.hierarchy.slips, diagonal(decomposition.rest)
     return _named(rig, np.flatnonzero(slips > _LOOSE * size))
-
-
-def _stray(decomposition: "Decomposition", rig: Rig, triangles: np.ndarray) -> list[str]:
-    """The bones that begin trees of their own although their surface goes on in a larger one."""
-    from ...core.joint_search import stray_roots
-
-    if rig.bones.hierarchy is None:
-        return []
-    skin = decomposition.rest, decomposition.bones, decomposition.weights
-    return _named(rig, stray_roots(rig.bones.hierarchy, *skin, triangles))
 
 
 def _named(rig: Rig, bones: np.ndarray) -> list[str]:
