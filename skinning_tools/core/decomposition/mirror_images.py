@@ -6,14 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from ..binding.influence_rows import tidy_influences
-from ..deform.influences import weight_matrix
 from ..progress import Progress
 from ..skeleton_symmetry import lone_bones, mirror_symmetry, mirrored_bones
 from ..strongest import strongest_bones
 from .bone_model import BoneModel
 from .prepared import Prepared
 from .reduction import AnimationMatrix
-from .removals import Removal, mean_frame_errors, measured_removals, without_bones
+from .removals import Removal, mean_frame_errors, measured_removals, sharing_bones, without_bones
 from .skin import Skin
 
 # Sweeps in which the new bones and those around them come together.
@@ -68,8 +67,7 @@ def _idle(skin: Skin, matrix: AnimationMatrix, noise: np.ndarray, carriers: np.n
     """The removals of the last bones, the images, that are needed less than _TELLS; noise (N, 1): see
     ``measured_removals``; carriers (n,): what led the vertices of each image before."""
     count, first = skin.bone_count, skin.bone_count - len(carriers)
-    used = weight_matrix(skin.state.bones, skin.state.weights, count)
-    near = (used.T @ used).toarray() > 0
+    near = sharing_bones(skin.state, count)
     near[np.arange(first, count), carriers] = True
     # None takes over from another, as that may go, too.
     near[:, first:] = False

@@ -63,10 +63,16 @@ def least_slips(sample: AnimationMatrix, model: BoneModel, state: VertexState, n
     return np.where(np.isfinite(slips), slips, 0.0)
 
 
+def sharing_bones(state: VertexState, bone_count: int) -> np.ndarray:
+    """(P, P) bool, symmetric: the bones that share vertices, each with itself if it has any."""
+    used = weight_matrix(state.bones, state.weights, bone_count)
+    shared: np.ndarray = (used.T @ used).toarray() > 0
+    return shared
+
+
 def neighborhoods(state: VertexState, bone_count: int) -> np.ndarray:
     """(P, P) bool: the bones that share vertices, and those of the nearest regions."""
-    used = weight_matrix(state.bones, state.weights, bone_count)
-    near = (used.T @ used).toarray() > 0
+    near = sharing_bones(state, bone_count)
     regions = members(strongest_bones(state.bones, state.weights), bone_count)
     filled = np.flatnonzero([len(mine) > 0 for mine in regions])
     points = state.points[np.concatenate(regions), :3]

@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from ..binding.influence_rows import tidy_influences
-from ..deform.influences import weight_matrix
 from ..grouping import members
 from ..strongest import strongest_bones
 from . import rigid
 from .bone_model import homogeneous
 from .reduction import AnimationMatrix
+from .removals import sharing_bones
 from .skin import Skin
 from .transforms import NormalEquations, to_rows
 
@@ -37,8 +37,7 @@ def with_whole_parts(matrix: AnimationMatrix, skin: Skin, allowed: np.ndarray) -
     first = homogeneous(matrix.rest_pose())
     leading = strongest_bones(skin.state.bones, skin.state.weights)
     regions = _Regions(matrix, first, members(leading, skin.bone_count), allowed)
-    used = weight_matrix(skin.state.bones, skin.state.weights, skin.bone_count)
-    names = _names(regions, (used.T @ used).toarray() > 0)
+    names = _names(regions, sharing_bones(skin.state, skin.bone_count))
     kept, counts = np.unique(names, return_counts=True)
     if len(kept) == skin.bone_count:
         return skin

@@ -9,12 +9,11 @@ is worth is measured with its vertices fitted to the bones around it, since othe
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ..deform.influences import weight_matrix
 from ..progress import Progress, span
 from ..solve_effort import SWEEPS_OF_MOVE
 from .bone_model import BoneModel
 from .prepared import Prepared
-from .removals import with_heirs
+from .removals import sharing_bones, with_heirs
 from .rest_pose import blended_system, squared_errors
 from .skin import Skin, begin
 from .types import Settings
@@ -80,9 +79,8 @@ def _removals(
     model: BoneModel, products: np.ndarray, state: VertexState, left: np.ndarray
 ) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, VertexState]]]:
     """How much the squared error rises without each bone (P,); and its vertices, with other bones instead."""
-    used = weight_matrix(state.bones, state.weights, model.bone_count)
     others = ~np.eye(model.bone_count, dtype=bool)
-    near = ((used.T @ used).toarray() > 0) & others
+    near = sharing_bones(state, model.bone_count) & others
     heirs = np.where(near.any(axis=1, keepdims=True), near, others)
     costs, replacements = np.zeros(model.bone_count), {}
     importance = np.ones(len(left)) if state.importance is None else state.importance
