@@ -51,6 +51,11 @@ class BodySurface:
         return _once(_bridges(self._places, self._piece))
 
     @cached_property
+    def _links(self) -> np.ndarray:
+        """(L, 2): edges and bridges."""
+        return np.concatenate([self._edges, self._bridges])
+
+    @cached_property
     def _corners(self) -> np.ndarray:
         """(3, 3, T): by corner, axis and triangle, so that a step for all triangles is a step along memory."""
         return np.ascontiguousarray(self._points[self._triangles].transpose(1, 2, 0))
@@ -64,7 +69,7 @@ class BodySurface:
 
         regions: the vertices of each.
         """
-        graph = _graph(self._places, np.concatenate([self._edges, self._bridges]))
+        graph = _graph(self._places, self._links)
         ways = np.full((len(regions), len(regions)), np.inf)
         for region, mine in enumerate(regions):
             if len(mine):
@@ -116,7 +121,7 @@ class BodySurface:
         several labels meet belongs to the patch of the last one."""
         at_place = np.empty(len(self._places), dtype=labels.dtype)
         at_place[self._place] = labels
-        ends = np.concatenate([self._edges, self._bridges])
+        ends = self._links
         ends = ends[at_place[ends[:, 0]] == at_place[ends[:, 1]]]
         return connected_components(_graph(self._places, ends), directed=False)[1][self._place]
 
@@ -125,8 +130,7 @@ class BodySurface:
         of the ``labels`` (N,). A place where several groups meet belongs to the last one."""
         at_place = np.empty((2, len(self._places)), int)
         at_place[:, self._place] = groups, labels
-        ends = np.concatenate([self._edges, self._bridges])
-        ends = np.concatenate([ends, ends[:, ::-1]])
+        ends = np.concatenate([self._links, self._links[:, ::-1]])
         here, there = at_place[0][ends].T
         ends = ends[here != there]
         pairs = at_place[0][ends[:, 0]], at_place[1][ends[:, 1]]

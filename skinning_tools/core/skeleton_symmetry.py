@@ -40,13 +40,13 @@ def mirror_symmetry(rest: np.ndarray) -> tuple[float, np.ndarray | None]:
 
     The plane is in the middle of the body, or, of one that holds a sword, where most vertices have an image.
     """
-    tolerance = _TOLERANCE * diagonal(rest)
+    tree, tolerance = cKDTree(rest), _TOLERANCE * diagonal(rest)
     plane = float(0.5 * (rest[:, 0].min() + rest[:, 0].max()))
-    gaps, pairs = cKDTree(rest).query(mirrored(rest, plane))
+    gaps, pairs = tree.query(mirrored(rest, plane))
     if (gaps > tolerance).any():
         other = _plane_of_most(rest, tolerance)
         for _ in range(_TRIES):
-            others, images = cKDTree(rest).query(mirrored(rest, other))
+            others, images = tree.query(mirrored(rest, other))
             near = others <= tolerance
             # How far off vertices without an image are says nothing.
             if np.minimum(others, tolerance).sum() < np.minimum(gaps, tolerance).sum():
